@@ -1,0 +1,67 @@
+# Everything a newcomer or CI needs. Each target installs what it needs into .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-test
+CPP := $(shell find cpp -name '*.?pp')
+
+.PHONY: help demo test test-all lint format bench docs sanitize clean
+
+help:
+	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
+	@echo "make test      install, check style and types, run the tests"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
+	@echo "make docs      build the documentation into docs/_build/html"
+	@echo "make bench     compare with other libraries (installs them)"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+# The package is installed as users get it, and again whenever its sources change.
+$(STAMP): $(VENV)/bin/python pyproject.toml CMakeLists.txt $(CPP) $(shell find src -name '*.py')
+	$(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=ON ".[test]"
+	@touch $@
+
+demo: $(VENV)/bin/python
+	$(BIN)/pip install --quiet ".[plots]"
+	$(BIN)/python examples/demo.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-all: lint
+	$(BIN)/python -m pytest -m ""
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+
+# A second environment, so that the slow build never gets into the way. Python itself is not instrumented: its
+# interpreter-lifetime allocations are no leaks of ours.
+sanitize:
+	test -d .venv-sanitize || $(PYTHON) -m venv .venv-sanitize
+	.venv-sanitize/bin/pip install --quiet --upgrade pip
+	.venv-sanitize/bin/pip install --quiet --config-settings=cmake.define.PEGASOS_SANITIZE=ON \
+	  --config-settings=cmake.build-type=Debug --config-settings=build-dir=build/sanitize ".[test]"
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest -x -p no:cacheprovider -m "not slow and not unsanitized" tests
+
+docs: $(VENV)/bin/python
+	$(BIN)/pip install --quiet ".[docs]"
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: $(VENV)/bin/python
+	$(BIN)/pip install --quiet ".[bench]"
+	$(BIN)/python -m benchmarks.run
+
+clean:
+	rm -rf build dist .venv .venv-sanitize docs/_build demo

@@ -1,0 +1,1 @@
+"""Benchmarks: libraries are adapters, one judge measures all, results are kept with their configuration."""

@@ -1,0 +1,77 @@
+"""Measure: ``python -m benchmarks.run --problems cov1 rcv1 --threads 1 --repeats 3 --out benchmarks/results``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from benchmarks import judge, report
+from benchmarks.adapters import ADAPTERS
+from benchmarks.problems import PROBLEMS
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("--libraries", nargs="+", default=list(ADAPTERS), choices=list(ADAPTERS))
+    parser.add_argument("--threads", nargs="+", type=int, default=[1])
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--budget", type=float, default=60, help="stop climbing after a fit of this many seconds")
+    parser.add_argument(
+        "--clock", choices=["seconds", "cpu_seconds"], default="seconds", help="cpu_seconds on a busy machine"
+    )
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--report-only", action="store_true", help="write tables and pictures of what is there")
+    options = parser.parse_args(arguments)
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    table = options.out / "fits.csv"
+    if not options.report_only:
+        (options.out / "machine.json").write_text(json.dumps(judge.machine(), indent=2) + "\n")
+        for name in options.problems:
+            measure_problem(name, options, table)
+    write_report(options.out, table, options.clock)
+
+
+def measure_problem(name: str, options: argparse.Namespace, table: Path) -> None:
+    """Measure every library on one problem and keep the fits as they come."""
+    problem = PROBLEMS[name]()
+    best = judge.reference(problem, options.out)
+    print(f"{name}: {problem.m} x {problem.n}, lam {problem.lam:g}, P* {best:.9g}", flush=True)
+    for key in options.libraries:
+        adapter = ADAPTERS[key]
+        for threads in options.threads:
+            if not adapter.available() or not adapter.supports(problem, threads):
+                continue
+            target = min(*judge.TARGETS, *judge.EXTRA_TARGETS.get((name, key), ()))
+            fresh = []
+            for fit in judge.measure(problem, adapter, threads, options.repeats, options.budget, target, best):
+                fresh.append(fit)
+                print(
+                    f"  {fit.library:28} {threads} {fit.effort:14} {fit.seconds:9.4f} s  cpu {fit.cpu_seconds:9.4f} s"
+                    f"  sub {fit.primal / best - 1:.2e}",
+                    flush=True,
+                )
+                judge.improve_reference(problem, options.out, fit.primal, f"{fit.library} {fit.effort}")
+            old = [
+                f for f in judge.read_fits(table) if (f.problem, f.library, f.threads) != (name, adapter.name, threads)
+            ]
+            judge.write_fits(table, old + fresh)
+
+
+def write_report(folder: Path, table: Path, clock: str) -> None:
+    """Write ``summary.md`` and the pictures from the measurements in ``folder``."""
+    fits = judge.read_fits(table)
+    known = json.loads((folder / "reference.json").read_text())
+    best = {key.split("-", 1)[0]: float(entry["primal"]) for key, entry in known.items()}
+    order = list(PROBLEMS)
+    fits.sort(key=lambda fit: (order.index(fit.problem), fit.threads))
+    text = report.markdown(fits, best, clock)
+    (folder / "summary.md").write_text(text)
+    report.plot(fits, best, folder, clock)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

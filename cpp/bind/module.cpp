@@ -1,0 +1,13 @@
+// The extension module: a table of what is registered where.
+#include <nanobind/stl/string.h>
+
+#include "arrays.hpp"
+#include "pegasos/simd.hpp"
+
+NB_MODULE(_core, m) {
+    m.doc() = "The C++ core of pegasos; see docs/architecture.md. Not a public interface.";
+    m.def("instruction_set", [] { return std::string(pegasos::simd::instruction_set()); });
+    pegasos::bind::register_losses(m);
+    pegasos::bind::register_passes(m);
+    pegasos::bind::register_solvers(m);
+}

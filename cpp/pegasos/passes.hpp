@@ -1,0 +1,42 @@
+// Single passes over all rows, in float64: what certificates, checks and the second-order solvers are made of.
+// Work is cut by the data alone, never by the number of threads, so the bits do not depend on it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "pegasos/rows.hpp"
+
+namespace pegasos {
+
+// What a look at all entries finds. The first offence ends the look; -1: none.
+struct Inspection {
+    int64_t bad_value_row = -1, bad_value_col = -1;  // not finite
+    int64_t bad_index_row = -1, bad_index = 0;       // column index outside [0, cols)
+    int64_t bad_pointer_row = -1;                    // indptr decreases or leaves the arrays
+    bool repeated = false;                           // a row names a column twice or out of order
+};
+
+// Checks every entry and writes ‖x_i‖² (wrong where repeated). `stored` is the length of the sparse arrays.
+Inspection inspect(const AnyRows&, int64_t stored, double* squared_norms, int threads);
+
+// Some of the rows, by number; all of them if `index` is null.
+struct Subset {
+    const int64_t* index = nullptr;
+    int64_t count = 0;
+    int64_t operator[](int64_t r) const { return index ? index[r] : r; }
+};
+
+// Z (subset × K) = X Wᵀ + b, with W (K × n).
+void scores(const AnyRows&, Subset, const double* W, const double* b, int K, double* Z, int threads);
+
+// W (K × n) = Cᵀ X, with C (subset × K).
+void adjoint(const AnyRows&, Subset, const double* C, int K, double* W, int threads);
+
+// M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1); for sparse rows.
+void gram(const AnyRows&, Subset, const double* d, double* M, int threads);
+
+// The largest |x_ij| of each column.
+void column_scales(const AnyRows&, double* scale);
+
+}  // namespace pegasos

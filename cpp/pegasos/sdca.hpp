@@ -1,0 +1,266 @@
+// Stochastic dual coordinate ascent (Hsieh et al. 2008; Shalev-Shwartz & Zhang 2013).
+//
+//   max_u (1/M) Σ c_i (−ℓ_i*(−u_i)) − (λ/2)‖w(u)‖²,   w(u) = (1/(λM)) Σ c_i u_i x_i
+//
+// Given: rows, an output, λ, ‖x_i‖². Result: u and w = w(u).
+// Each visit maximises over one row's dual variables; every epoch is a fresh permutation of the active rows.
+//
+// Shrinking: a row whose variables stay optimal however its scores move by less than the last epoch's largest Fenchel gap
+// of a row is left out until the caller has looked at all rows again (reactivate). For the hinge loss a row's gap is its
+// violation in margin units, and this is LIBLINEAR's rule.
+//
+// Unregularised bias: the constant feature B pulls Σ c_i u_i towards zero without ever reaching it; an offset that takes
+// over what the feature has learnt after each epoch (offset += B w_B) makes zero the only fixed point: the method of
+// multipliers.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "pegasos/parallel.hpp"
+#include "pegasos/solver.hpp"
+
+namespace pegasos {
+
+struct SdcaOptions {
+    double lam = 1;
+    double feature = 0;       // value of the constant feature
+    bool multiplier = false;  // take its weight over into the offset after every epoch
+    bool shrinking = true;
+    int blocks = 0;  // 0: one row after the other; else the number of logical blocks of block_sdca.hpp
+    int threads = 1;
+    Sampling sampling = Sampling::permutation;
+    std::uint64_t seed = 0;
+};
+
+class SdcaBase : public Solver {
+   public:
+    // Starts (again) from dual variables u (rows × K), offsets (K) and W(u) (K × n), which the caller has computed.
+    virtual void start(const double* u, const double* W, const double* offset) = 0;
+    virtual void offsets(double* offset) const = 0;
+    // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
+    virtual void reactivate(const double* z) = 0;
+    virtual double online_gap(int part) const = 0;     // of the last epoch, rows measured when visited
+    virtual double online_primal(int part) const = 0;  // mean loss, likewise, plus (λ/2)‖w‖²
+    virtual int64_t active() const = 0;
+};
+
+// What serial and block SDCA share.
+template <class Rows, class Output>
+class SdcaState : public SdcaBase {
+   public:
+    SdcaState(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
+        : ops_{rows, std::move(out), options.feature},
+          c_(c),
+          x2_(squared_norms),
+          o_(options),
+          L_(ops_.L()),
+          W_(ops_.size()),
+          u_(rows.rows * L_),
+          offset_(L_),
+          active_(rows.rows),
+          value_(ops_.out.parts()),
+          gap_(ops_.out.parts()),
+          last_value_(value_.size()),
+          last_gap_(gap_.size(), infinity) {
+        std::iota(active_.begin(), active_.end(), 0);
+        new_epoch();
+    }
+
+    double epochs() const override { return visits_ / double(ops_.rows.rows); }
+    bool epoch_ended() const override { return at_ == int64_t(order_.size()); }
+    int outputs() const override { return visible(ops_.out); }
+    double online_gap(int part) const override { return last_gap_[part] / c_.total; }
+    double online_primal(int part) const override {
+        double square = 0;
+        for (std::size_t p = 0; p < W_.size(); ++p)
+            if (ops_.out.part(int(p % L_)) == part) square += W_[p] * W_[p];
+        return last_value_[part] / c_.total + 0.5 * o_.lam * square;
+    }
+    int64_t active() const override { return int64_t(active_.size()); }
+
+    void weights(double* W, double* b) const override {
+        const int64_t n = ops_.rows.cols;
+        for (int k = 0; k < outputs(); ++k) {
+            for (int64_t j = 0; j < n; ++j) W[k * n + j] = W_[j * L_ + k];
+            b[k] = offset_[k] + o_.feature * W_[n * L_ + k];
+        }
+    }
+    void offsets(double* offset) const override { std::copy_n(offset_.begin(), outputs(), offset); }
+    void duals(double* u) const override {
+        const int K = outputs();
+        for (int64_t i = 0; i < ops_.rows.rows; ++i) std::copy_n(&u_[i * L_], K, u + i * K);
+    }
+    void start(const double* u, const double* W, const double* offset) override {
+        const int64_t n = ops_.rows.cols;
+        const int K = outputs();
+        for (int k = 0; k < K; ++k) {
+            for (int64_t j = 0; j < n; ++j) W_[j * L_ + k] = W[k * n + j];
+            offset_[k] = offset[k];
+            W_[n * L_ + k] = 0;
+        }
+        for (int64_t i = 0; i < ops_.rows.rows; ++i)
+            for (int k = 0; k < K; ++k) {
+                u_[i * L_ + k] = u[i * K + k];
+                W_[n * L_ + k] += o_.feature * c_[i] * u[i * K + k] / (o_.lam * c_.total);
+            }
+    }
+    void reactivate(const double* z) override {
+        if (active() == ops_.rows.rows) return;
+        const int K = outputs();
+        Buffer lanes(L_);
+        active_.clear();
+        for (int64_t i = 0; i < ops_.rows.rows; ++i) {
+            std::copy_n(z + i * K, K, lanes.begin());
+            if (!ops_.out.settled(i, lanes.data(), &u_[i * L_], slack_)) active_.push_back(i);
+        }
+        if (active_.empty()) active_.push_back(0);
+        if (epoch_ended()) restart_ = true;
+    }
+
+    State state() const override {
+        FieldWriter f;
+        const_cast<SdcaState*>(this)->fields(f);
+        return std::move(f.out);
+    }
+    void restore(const State& s) override {
+        FieldReader f{s};
+        fields(f);
+    }
+
+   protected:
+    template <class F>
+    void fields(F& f) {
+        f("W", W_), f("u", u_), f("offset", offset_), f("value", value_), f("gap", gap_);
+        f("last_value", last_value_), f("last_gap", last_gap_), f("active", active_), f("order", order_);
+        f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("visits", visits_), f.scalar("slack", slack_);
+        f.scalar("worst", worst_), f.scalar("sigma", sigma_), f.scalar("restart", restart_);
+    }
+
+    double share(int64_t i) const { return c_[i] / (o_.lam * c_.total); }  // of row i in w(u)
+
+    void new_epoch() {
+        if (o_.sampling == Sampling::iid) {
+            Rng rng(o_.seed, std::uint64_t(epoch_));
+            order_.resize(active_.size());
+            for (auto& i : order_) i = active_[rng.below(active())];
+        } else {
+            order_ = active_;
+            shuffle(order_, Rng(o_.seed, o_.sampling == Sampling::fixed ? 0 : std::uint64_t(epoch_)));
+        }
+        at_ = 0;
+        restart_ = false;
+    }
+    void begin_if_ended() {
+        if (at_ < int64_t(order_.size()) && !restart_) return;
+        ++epoch_;
+        new_epoch();
+    }
+    void finish_epoch() {
+        if (o_.multiplier)
+            for (int l = 0; l < L_; ++l) offset_[l] += o_.feature * W_[ops_.rows.cols * L_ + l];
+        last_value_.swap(value_), last_gap_.swap(gap_);
+        std::fill(value_.begin(), value_.end(), 0.0);
+        std::fill(gap_.begin(), gap_.end(), 0.0);
+        slack_ = worst_, worst_ = 0;
+    }
+
+    LaneOps<Rows, Output> ops_;
+    Weights c_;
+    const double* x2_;
+    SdcaOptions o_;
+    int L_;
+    Buffer W_, u_, offset_;
+    std::vector<int64_t> active_, order_{};
+    Buffer value_, gap_, last_value_, last_gap_;
+    int64_t epoch_ = 0, at_ = 0;
+    double visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
+    bool restart_ = false;
+};
+
+template <class Rows, class Output>
+class SdcaSolver final : public SdcaState<Rows, Output> {
+   public:
+    SdcaSolver(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
+        : SdcaState<Rows, Output>(rows, std::move(out), c, squared_norms, options),
+          z_(this->L_),
+          next_(this->L_) {}
+
+    void advance(int64_t rows) override {
+        this->begin_if_ended();
+        const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
+        for (; this->at_ < stop; ++this->at_) {
+            if (this->at_ + ahead < int64_t(this->order_.size())) {
+                const int64_t later = this->order_[this->at_ + ahead];
+                this->ops_.rows.prefetch(later);
+                __builtin_prefetch(&this->u_[later * this->L_]);
+                __builtin_prefetch(&this->x2_[later]);
+            }
+            visit(this->order_[this->at_]);
+            this->visits_ += 1;
+        }
+        if (this->epoch_ended()) {
+            if (!dead_.empty()) {  // both sorted: what was shrunk leaves the list, the rest keeps its order
+                std::sort(dead_.begin(), dead_.end());
+                std::vector<int64_t> rest;
+                std::set_difference(this->active_.begin(), this->active_.end(), dead_.begin(), dead_.end(),
+                                    std::back_inserter(rest));
+                if (!rest.empty()) this->active_.swap(rest);
+                dead_.clear();
+            }
+            this->finish_epoch();
+        }
+    }
+
+    State state() const override {
+        State s = SdcaState<Rows, Output>::state();
+        s.emplace_back("dead", Buffer(dead_.begin(), dead_.end()));
+        return s;
+    }
+    void restore(const State& s) override {
+        SdcaState<Rows, Output>::restore(s);
+        FieldReader{s}("dead", dead_);
+    }
+
+   private:
+    static constexpr int64_t ahead = 3;
+
+    void visit(int64_t i) {
+        auto& ops = this->ops_;
+        const int L = ops.single ? 1 : this->L_;
+        double* u = &this->u_[i * L];
+        const double c = this->c_[i], share = this->share(i);
+        if (c == 0) return;
+        ops.dot(i, this->W_.data(), z_.data());
+        for (int l = 0; l < L; ++l) z_[l] += this->offset_[l];
+        const double gap = ops.out.measure(i, z_.data(), u, c, this->value_.data(), this->gap_.data());
+        this->worst_ = std::max(this->worst_, gap);
+        const double q = (this->x2_[i] + ops.feature * ops.feature) * share;
+        for (int l = 0; l < L; ++l) next_[l] = u[l];
+        ops.out.step(i, z_.data(), q, next_.data());
+        double most = 0;
+        for (int l = 0; l < L; ++l) {
+            const double change = next_[l] - u[l];
+            u[l] = next_[l];
+            next_[l] = change * share;
+            most = std::max(most, std::abs(change));
+        }
+        if (most > 0) {
+            ops.axpy(i, next_.data(), this->W_.data());
+        } else if (this->o_.shrinking && ops.out.settled(i, z_.data(), u, this->slack_)) {
+            dead_.push_back(i);
+        }
+    }
+
+    Buffer z_, next_;
+    std::vector<int64_t> dead_{};
+};
+
+// Defined for each row layout in make_sdca.cpp.
+template <class Rows>
+std::unique_ptr<SdcaBase> make_sdca(const Rows&, const AnyLoss&, const Targets&, Weights, const double* squared_norms,
+                                    const SdcaOptions&);
+template <class Rows>
+std::unique_ptr<SdcaBase> make_sdca(const Rows&, const AnyJointLoss&, const Targets&, Weights,
+                                    const double* squared_norms, const SdcaOptions&);
+
+}  // namespace pegasos

@@ -1,0 +1,39 @@
+// Vector kernels, compiled once for each instruction set and chosen when the library is loaded.
+//
+// A "lane" is one output (one class of a one-vs-rest fit, say). The weights of L lanes are interleaved, W[j*L + l],
+// so that one loaded feature serves all lanes; L is a multiple of 8 doubles, one cache line.
+#pragma once
+#include <cstdint>
+
+namespace pegasos::simd {
+
+inline constexpr int lane_block = 8;
+
+template <class T>
+struct Kernels {
+    double (*dot)(const T* x, const double* w, std::int64_t n);
+    void (*axpy)(double c, const T* x, double* w, std::int64_t n);
+    double (*squared_norm)(const T* x, std::int64_t n);
+    // out[l] = Σ_j x[j] W[j*L + l]
+    void (*dot_lanes)(const T* x, const double* W, std::int64_t n, int L, double* out);
+    // W[j*L + l] += c[l] x[j]
+    void (*axpy_lanes)(const double* c, const T* x, double* W, std::int64_t n, int L);
+    // The same for sparse rows: feature idx[k] has value x[k].
+    void (*sparse_dot_lanes32)(const T* x, const std::int32_t* idx, std::int64_t nnz, const double* W, int L,
+                               double* out);
+    void (*sparse_dot_lanes64)(const T* x, const std::int64_t* idx, std::int64_t nnz, const double* W, int L,
+                               double* out);
+    void (*sparse_axpy_lanes32)(const double* c, const T* x, const std::int32_t* idx, std::int64_t nnz,
+                                double* W, int L);
+    void (*sparse_axpy_lanes64)(const double* c, const T* x, const std::int64_t* idx, std::int64_t nnz,
+                                double* W, int L);
+};
+
+// The table for the best instruction set of this machine.
+template <class T>
+const Kernels<T>& kernels();
+
+// Its name: "baseline", "v3" (AVX2 + FMA) or "v4" (AVX-512).
+const char* instruction_set();
+
+}  // namespace pegasos::simd

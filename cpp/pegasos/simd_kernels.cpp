@@ -1,0 +1,144 @@
+// The kernels of simd.hpp, compiled with PEGASOS_ISA set to the name of the instruction set this copy is for.
+// Fixed-size vectors of eight doubles are lowered by the compiler to whatever registers there are.
+#include "pegasos/simd.hpp"
+
+namespace pegasos::simd {
+namespace {
+
+using std::int64_t;
+constexpr int B = lane_block;
+
+typedef double Vec __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float VecF __attribute__((vector_size(32), aligned(4), may_alias));
+
+inline Vec load(const double* p) { return *reinterpret_cast<const Vec*>(p); }
+inline Vec load(const float* p) {
+    return __builtin_convertvector(*reinterpret_cast<const VecF*>(p), Vec);
+}
+inline void store(double* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
+inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+
+template <class T>
+double dot(const T* x, const double* w, int64_t n) {
+    Vec a0{}, a1{}, a2{}, a3{};
+    int64_t j = 0;
+    for (; j + 4 * B <= n; j += 4 * B) {
+        a0 += load(x + j) * load(w + j);
+        a1 += load(x + j + B) * load(w + j + B);
+        a2 += load(x + j + 2 * B) * load(w + j + 2 * B);
+        a3 += load(x + j + 3 * B) * load(w + j + 3 * B);
+    }
+    for (; j + B <= n; j += B) a0 += load(x + j) * load(w + j);
+    double tail = 0;
+    for (; j < n; ++j) tail += double(x[j]) * w[j];
+    return sum((a0 + a1) + (a2 + a3)) + tail;
+}
+
+template <class T>
+void axpy(double c, const T* x, double* w, int64_t n) {
+    int64_t j = 0;
+    for (; j + B <= n; j += B) store(w + j, load(w + j) + c * load(x + j));
+    for (; j < n; ++j) w[j] += c * double(x[j]);
+}
+
+template <class T>
+double squared_norm(const T* x, int64_t n) {
+    Vec a{};
+    int64_t j = 0;
+    for (; j + B <= n; j += B) {
+        const Vec v = load(x + j);
+        a += v * v;
+    }
+    double tail = 0;
+    for (; j < n; ++j) tail += double(x[j]) * double(x[j]);
+    return sum(a) + tail;
+}
+
+// Dense and sparse rows differ only in where feature k lives.
+struct Consecutive {
+    int64_t operator[](int64_t k) const { return k; }
+};
+
+// Two features at a time into two accumulators for each of N blocks of lanes.
+template <int N, class T, class Index>
+inline void dot_blocks(const T* x, Index at, int64_t nnz, const double* W, int L, double* out) {
+    Vec even[N]{}, odd[N]{};
+    int64_t k = 0;
+    for (; k + 2 <= nnz; k += 2) {
+        const double x0 = x[k], x1 = x[k + 1];
+        const double *w0 = W + at[k] * L, *w1 = W + at[k + 1] * L;
+        for (int b = 0; b < N; ++b) {
+            even[b] += x0 * load(w0 + b * B);
+            odd[b] += x1 * load(w1 + b * B);
+        }
+    }
+    if (k < nnz) {
+        const double* w0 = W + at[k] * L;
+        for (int b = 0; b < N; ++b) even[b] += double(x[k]) * load(w0 + b * B);
+    }
+    for (int b = 0; b < N; ++b) store(out + b * B, even[b] + odd[b]);
+}
+
+template <class T, class Index>
+inline void dot_lanes_at(const T* x, Index at, int64_t nnz, const double* W, int L, double* out) {
+    int l = 0;
+    for (; l + 4 * B <= L; l += 4 * B) dot_blocks<4>(x, at, nnz, W + l, L, out + l);
+    for (; l + 2 * B <= L; l += 2 * B) dot_blocks<2>(x, at, nnz, W + l, L, out + l);
+    for (; l < L; l += B) dot_blocks<1>(x, at, nnz, W + l, L, out + l);
+}
+
+template <class T, class Index>
+inline void axpy_lanes_at(const double* c, const T* x, Index at, int64_t nnz, double* W, int L) {
+    for (int l = 0; l < L; l += B) {
+        const Vec cl = load(c + l);
+        double* Wl = W + l;
+        for (int64_t k = 0; k < nnz; ++k) {
+            double* w = Wl + at[k] * L;
+            store(w, load(w) + cl * double(x[k]));
+        }
+    }
+}
+
+template <class I>
+struct At {
+    const I* idx;
+    int64_t operator[](int64_t k) const { return int64_t(idx[k]); }
+};
+
+template <class T>
+constexpr Kernels<T> table{
+    dot<T>,
+    axpy<T>,
+    squared_norm<T>,
+    [](const T* x, const double* W, int64_t n, int L, double* out) {
+        dot_lanes_at(x, Consecutive{}, n, W, L, out);
+    },
+    [](const double* c, const T* x, double* W, int64_t n, int L) {
+        axpy_lanes_at(c, x, Consecutive{}, n, W, L);
+    },
+    [](const T* x, const std::int32_t* idx, int64_t nnz, const double* W, int L, double* out) {
+        dot_lanes_at(x, At<std::int32_t>{idx}, nnz, W, L, out);
+    },
+    [](const T* x, const std::int64_t* idx, int64_t nnz, const double* W, int L, double* out) {
+        dot_lanes_at(x, At<std::int64_t>{idx}, nnz, W, L, out);
+    },
+    [](const double* c, const T* x, const std::int32_t* idx, int64_t nnz, double* W, int L) {
+        axpy_lanes_at(c, x, At<std::int32_t>{idx}, nnz, W, L);
+    },
+    [](const double* c, const T* x, const std::int64_t* idx, int64_t nnz, double* W, int L) {
+        axpy_lanes_at(c, x, At<std::int64_t>{idx}, nnz, W, L);
+    },
+};
+
+}  // namespace
+
+#define PEGASOS_JOIN_(a, b) a##b
+#define PEGASOS_JOIN(a, b) PEGASOS_JOIN_(a, b)
+#define PEGASOS_TABLE(type) PEGASOS_JOIN(PEGASOS_JOIN(table_, type), PEGASOS_JOIN(_, PEGASOS_ISA))
+
+extern const Kernels<float> PEGASOS_TABLE(float);
+extern const Kernels<double> PEGASOS_TABLE(double);
+const Kernels<float> PEGASOS_TABLE(float) = table<float>;
+const Kernels<double> PEGASOS_TABLE(double) = table<double>;
+
+}  // namespace pegasos::simd

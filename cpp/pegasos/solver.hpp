@@ -1,0 +1,168 @@
+// The contract every solver keeps: a resumable state machine over borrowed data. It never prints, reads the clock or
+// decides when to stop; the loop in src/pegasos/_fit.py does.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pegasos/outputs.hpp"
+#include "pegasos/sampling.hpp"
+
+namespace pegasos {
+
+// Doubles on cache-line borders, so that a block of eight lanes is one line.
+template <class T>
+struct CacheAligned {
+    using value_type = T;
+    CacheAligned() = default;
+    template <class U>
+    CacheAligned(const CacheAligned<U>&) {}
+    T* allocate(std::size_t n) {
+        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64)));
+    }
+    void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
+    template <class U>
+    bool operator==(const CacheAligned<U>&) const {
+        return true;
+    }
+};
+using Buffer = std::vector<double, CacheAligned<double>>;
+
+// A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same bits.
+using State = std::vector<std::pair<std::string, Buffer>>;
+
+// The rows' weights in the objective (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i: c_i and M = Σ c_i.
+struct Weights {
+    const double* weight;  // null: all 1
+    double total;
+    double operator[](int64_t i) const { return weight ? weight[i] : 1.0; }
+};
+
+class Solver {
+   public:
+    virtual ~Solver() = default;
+    virtual void advance(int64_t rows) = 0;        // about that many row visits, never past the end of an epoch
+    virtual double epochs() const = 0;             // visits / rows
+    virtual bool epoch_ended() const = 0;          // no row of a further epoch was visited yet
+    virtual int outputs() const = 0;               // K
+    virtual void weights(double* W, double* b) const = 0;  // K × n and K
+    virtual void duals(double* u) const = 0;       // rows × K, in the unit domain
+    virtual State state() const = 0;
+    virtual void restore(const State&) = 0;
+};
+
+// Reads or writes the named fields that `fields` lists; a solver lists them once for both directions.
+struct FieldWriter {
+    State out{};
+    void operator()(const char* name, const Buffer& v) { out.emplace_back(name, v); }
+    void operator()(const char* name, const std::vector<int64_t>& v) {
+        out.emplace_back(name, Buffer(v.begin(), v.end()));
+    }
+    template <class T>
+    void scalar(const char* name, const T& v) {
+        out.emplace_back(name, Buffer{double(v)});
+    }
+};
+struct FieldReader {
+    const State& in;
+    const Buffer& find(const char* name) const {
+        for (const auto& [key, value] : in)
+            if (key == name) return value;
+        throw std::invalid_argument(std::string("state: no field '") + name + "'");
+    }
+    void operator()(const char* name, Buffer& v) const {
+        const Buffer& from = find(name);
+        if (!v.empty() && from.size() != v.size())
+            throw std::invalid_argument(std::string("state: field '") + name + "' has the wrong length");
+        v = from;
+    }
+    void operator()(const char* name, std::vector<int64_t>& v) const {
+        const Buffer& from = find(name);
+        v.assign(from.begin(), from.end());
+    }
+    template <class T>
+    void scalar(const char* name, T& v) const {
+        const Buffer& from = find(name);
+        if (from.size() != 1)
+            throw std::invalid_argument(std::string("state: field '") + name + "' is not a number");
+        v = T(from[0]);
+    }
+};
+
+// Scores and updates of one row against weights that end with the constant feature: W has (n + 1) rows of lanes.
+template <class Rows, class Output>
+struct LaneOps {
+    Rows rows;
+    Output out;
+    double feature;  // value of the constant feature; 0: none
+
+    static constexpr bool single = requires { requires Output::lanes() == 1; };
+    int L() const { return out.lanes(); }
+    int64_t size() const { return (rows.cols + 1) * L(); }
+
+    void dot(int64_t i, const double* W, double* z) const {
+        if constexpr (single) {
+            z[0] = rows.dot(i, W) + feature * W[rows.cols];
+        } else {
+            rows.dot_lanes(i, W, L(), z);
+            const double* Wb = W + rows.cols * L();
+            for (int l = 0; l < L(); ++l) z[l] += feature * Wb[l];
+        }
+    }
+    void axpy(int64_t i, const double* c, double* W) const {
+        if constexpr (single) {
+            rows.axpy(i, c[0], W);
+            W[rows.cols] += feature * c[0];
+        } else {
+            rows.axpy_lanes(i, c, W, L());
+            double* Wb = W + rows.cols * L();
+            for (int l = 0; l < L(); ++l) Wb[l] += feature * c[l];
+        }
+    }
+};
+
+// How many outputs a caller sees: the lanes that do not only pad.
+template <class Loss>
+int visible(const Single<Loss>&) {
+    return 1;
+}
+template <class Loss>
+int visible(const OneVsRest<Loss>& o) {
+    return o.count;
+}
+template <class Loss>
+int visible(const Joint<Loss>& o) {
+    return o.loss.classes;
+}
+
+// Calls make(output) with the Single, OneVsRest or Joint that the arguments describe.
+struct Targets {
+    const double* value = nullptr;         // Single
+    const std::int32_t* label = nullptr;   // OneVsRest, Joint
+    std::int32_t first = 0;
+    int count = 1;
+};
+template <class F>
+std::unique_ptr<Solver> with_output(const AnyLoss& loss, const Targets& t, F&& make) {
+    return std::visit(
+        [&](const auto& l) -> std::unique_ptr<Solver> {
+            using Loss = std::decay_t<decltype(l)>;
+            if (t.value) return make(Single<Loss>{l, t.value});
+            return make(OneVsRest<Loss>{l, t.label, t.first, t.count});
+        },
+        loss);
+}
+template <class F>
+std::unique_ptr<Solver> with_output(const AnyJointLoss& loss, const Targets& t, F&& make) {
+    return std::visit(
+        [&](const auto& l) -> std::unique_ptr<Solver> {
+            return make(Joint<std::decay_t<decltype(l)>>{l, t.label});
+        },
+        loss);
+}
+
+}  // namespace pegasos

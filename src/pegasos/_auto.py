@@ -1,0 +1,155 @@
+"""``solver="auto"``: which method, and when to change it.
+
+First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a couple of dozen iterations whatever κ, each of
+which costs the square of the number of columns. So narrow data whose predicted epochs cost more than those iterations
+go to the interior point (or Newton's) method at once. Everything else begins with an epoch of Pegasos, whose dual
+point (scaled by the best factor) starts SDCA; if its gap then falls too slowly, narrow data still change over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos._certificate import Bounds, feasible
+from pegasos._data import Array
+from pegasos._engine import Engine
+from pegasos._interior_point import InteriorPointEngine
+from pegasos._newton import NewtonEngine
+from pegasos._problem import Problem
+from pegasos._stochastic import DualAscentEngine, warm_bias
+from pegasos.solvers import SDCA, Pegasos
+
+#: Columns beyond which the normal matrix is not considered.
+NARROW = 3000
+
+#: Rough costs in nanoseconds: of an entry a first-order method visits, and of a multiplication in a normal matrix.
+ENTRY, MULTIPLICATION, ITERATIONS = 1.5, 0.05, 25
+
+
+def second_order_cost(problem: Problem) -> float:
+    """Estimated nanoseconds of a second-order solution; infinite where there is none."""
+    width = (problem.examples.n + 1) * (problem.outputs if problem.joint else 1)
+    if width > NARROW or not (problem.loss.smooth or problem.loss.piecewise_linear):
+        return float("inf")
+    m, per_row = problem.examples.m, problem.examples.nnz / problem.examples.m
+    square = min(width**2 * MULTIPLICATION, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)
+    rows = m * (square + 30.0 + 6 * per_row * ENTRY)
+    return ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION)
+
+
+def first_order_cost(problem: Problem) -> float:
+    """Estimated nanoseconds of SDCA to a relative gap of 1e-3."""
+    epochs = 6 + 12 / problem.hardness
+    return epochs * (problem.examples.nnz * ENTRY + 20.0 * problem.examples.m) * max(1.0, problem.outputs / 4)
+
+
+class AutoEngine:
+    """Delegates to the engine of the current stage."""
+
+    def __init__(self, problem: Problem, *, intercept: str, blocks: int | None, seed: int) -> None:
+        self.problem, self.intercept, self.seed = problem, intercept, seed
+        self.sdca = SDCA(blocks=blocks)
+        self.spent = 0.0
+        self.history: list[tuple[float, float]] = []
+        if second_order_cost(problem) < first_order_cost(problem):
+            self.stage, self.engine = "second_order", self._second_order()
+        else:
+            self.stage, self.engine = "pegasos", Pegasos().engine(problem, intercept, seed)
+
+    def _second_order(self) -> Engine:
+        if self.problem.loss.smooth:
+            return NewtonEngine(self.problem)
+        return InteriorPointEngine(self.problem, self.seed)
+
+    @property
+    def epochs(self) -> float:
+        return self.spent + self.engine.epochs
+
+    @property
+    def stuck(self) -> str | None:
+        return self.engine.stuck
+
+    @property
+    def eager(self) -> bool:
+        return self.engine.eager
+
+    def advance(self) -> None:
+        if self.stage == "pegasos" and self.engine.epochs >= 1.0:
+            self._to_sdca()
+        self.engine.advance()
+
+    def due(self, tol: float) -> bool:
+        # One epoch of Pegasos is rarely enough for a tight tolerance, and looking costs as much as going on.
+        return self.engine.due(tol) and (self.stage != "pegasos" or tol >= 5e-3)
+
+    def _to_sdca(self) -> None:
+        problem = self.problem
+        u = self.engine.duals()
+        assert u is not None
+        u = feasible(problem, u)
+        W = problem.dual_weights(u)
+        # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
+        norms = np.maximum(problem.lam * problem.squared_norms_of(W), 1e-300)
+        scale = np.clip(problem.mean_conjugates(u) / norms, 0.0, 1.0)
+        u = u * scale
+        self.spent += self.engine.epochs
+        engine = self.sdca.engine(problem, self.intercept, self.seed)
+        assert isinstance(engine, DualAscentEngine)
+        engine.start(np.ascontiguousarray(u), warm_bias(problem, np.ascontiguousarray(W * np.atleast_1d(scale)[:, None])))
+        self.stage, self.engine = "sdca", engine
+
+    def start(self, u: Array, b: Array) -> None:
+        """Begin with SDCA at the dual point u, unless a second-order method is at work."""
+        if self.stage == "second_order":
+            return
+        engine = self.sdca.engine(self.problem, self.intercept, self.seed)
+        assert isinstance(engine, DualAscentEngine)
+        engine.start(np.ascontiguousarray(feasible(self.problem, u)), b)
+        self.stage, self.engine = "sdca", engine
+
+    def model(self) -> tuple[Array, Array]:
+        return self.engine.model()
+
+    def duals(self) -> Array | None:
+        return self.engine.duals()
+
+    def lower_bound(self) -> Array | None:
+        return self.engine.lower_bound()
+
+    def learn(self, bounds: Bounds) -> None:
+        if self.stage == "pegasos":
+            self._to_sdca()
+            return
+        self.engine.learn(bounds)
+        if self.stage == "sdca":
+            self.history.append((self.engine.epochs, float((bounds.gap / bounds.primal).max())))
+            if self._crawls():
+                self.spent += self.engine.epochs
+                self.stage, self.engine = "second_order", self._second_order()
+
+    def _crawls(self) -> bool:
+        """Whether, at the rate of the last certificates, the next factor of ten costs more than changing the method."""
+        if len(self.history) < 2:
+            return False
+        (e0, g0), (e1, g1) = self.history[-2:]
+        rate = np.log10(max(g0, 1e-300) / max(g1, 1e-300)) / (e1 - e0) if e1 > e0 else 0.0
+        if rate <= 0:
+            rate = 1e-9
+        a_epoch = self.problem.examples.nnz * ENTRY + 20.0 * self.problem.examples.m
+        return bool(a_epoch / rate > second_order_cost(self.problem))
+
+    def state(self) -> dict[str, Any]:
+        stages = ("pegasos", "sdca", "second_order")
+        mine = {"auto.stage": np.array([float(stages.index(self.stage))]), "auto.spent": np.array([self.spent])}
+        return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        stage = ("pegasos", "sdca", "second_order")[int(state["auto.stage"][0])]
+        if stage != self.stage:
+            make = {"sdca": lambda: self.sdca.engine(self.problem, self.intercept, self.seed)}
+            self.engine = make.get(stage, self._second_order)()
+            self.stage = stage
+        self.spent = float(state["auto.spent"][0])
+        self.engine.restore({k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")})

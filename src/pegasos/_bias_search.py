@@ -1,0 +1,105 @@
+"""The bias by a search around the solver: the fourth approach of the 2011 paper's section 6.
+
+    J(b) = min_w (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i(⟨w, x_i⟩ + b)
+
+is convex. Every dual point u of the inner problem gives a line below it everywhere,
+
+    J(b′) ≥ (1/M) Σ c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖² − b′ (1/M) Σ c_i u_i,
+
+so instead of comparing noisy values of J the search keeps the lines: the next b minimises their maximum, whose height
+there is a lower bound of the optimum over b and w.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos._certificate import Bounds, feasible
+from pegasos._data import Array
+from pegasos._problem import Problem
+from pegasos._stochastic import DualAscentEngine
+
+
+class BiasSearchEngine:
+    """Dual coordinate ascent at fixed biases, moved between rounds; one bias and set of lines for each part."""
+
+    stuck: str | None = None
+    eager = False
+
+    def __init__(self, problem: Problem, *, seed: int, **options: Any) -> None:
+        self.problem = problem
+        # Without a constant feature and multiplier the offsets that start() sets stay fixed.
+        self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **options)
+        K = problem.outputs
+        self.lines: list[list[tuple[float, float]]] = [[] for _ in range(K)]  # height at 0, slope
+        self.b = np.zeros(K)
+        self.round_ends, self.length = 2.0, 2.0
+        self.ended = False
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the rows."""
+        return self.inner.epochs
+
+    def advance(self) -> None:
+        self.inner.advance()
+        self.ended = self.inner.ended
+
+    def due(self, tol: float) -> bool:
+        return self.ended and self.epochs >= self.round_ends
+
+    def model(self) -> tuple[Array, Array]:
+        return self.inner.model()
+
+    def duals(self) -> Array | None:
+        return self.inner.duals()
+
+    def lower_bound(self) -> Array | None:
+        """The height of the lowest point of each part's upper envelope of lines."""
+        return np.array([lowest(lines)[1] if lines else -np.inf for lines in self.lines])
+
+    def learn(self, bounds: Bounds) -> None:
+        p, u = self.problem, self.inner.lanes.duals()
+        heights = p.mean_conjugates(u) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(u))
+        slopes = -(p.c @ u) / p.total
+        balanced = feasible(p, u)  # its line is level: never above the optimum, and the search stays bounded
+        level = p.mean_conjugates(balanced) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(balanced))
+        for k in range(p.outputs):
+            self.lines[k] += [(float(heights[k]), float(slopes[k])), (float(level[k]), 0.0)]
+            b, lower = lowest(self.lines[k])
+            # Two lines far from the truth meet anywhere; the best bias of the current weights is a saner place.
+            near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
+            self.b[k] = b if near else bounds.b[k]
+        self.inner.start(u, self.b)
+        self.length = min(1.2 * self.length, 50.0)
+        self.round_ends = self.epochs + self.length
+
+    def state(self) -> dict[str, Any]:
+        lines = {f"lines{k}": np.array(pairs).reshape(-1, 2) for k, pairs in enumerate(self.lines)}
+        numbers = {"b": self.b.copy(), "round": np.array([self.round_ends, self.length])}
+        return self.inner.state() | lines | numbers
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.inner.restore(state)
+        self.lines = [[(float(h), float(s)) for h, s in state[f"lines{k}"]] for k in range(len(self.lines))]
+        self.b = state["b"].copy()
+        self.round_ends, self.length = map(float, state["round"])
+
+
+def lowest(lines: list[tuple[float, float]]) -> tuple[float, float]:
+    """Where max_j (height_j + slope_j b) is least, and its value there; −inf if it falls for ever."""
+    heights, slopes = np.array(lines).T
+    if (slopes > 0).all() or (slopes < 0).all():
+        return 0.0, -np.inf
+    up, down = slopes >= 0, slopes <= 0
+    # The minimum is at a crossing of a falling and a rising line: the highest of those crossings.
+    h1, s1 = heights[down][:, None], slopes[down][:, None]
+    h2, s2 = heights[up][None, :], slopes[up][None, :]
+    steep = s2 - s1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        b = np.where(steep > 0, (h1 - h2) / np.where(steep > 0, steep, 1.0), 0.0)
+        value = np.where(steep > 0, h1 + s1 * b, np.maximum(h1, h2))
+    i, j = np.unravel_index(int(np.argmax(value)), value.shape)
+    return float(b[i, j]), float(value[i, j])

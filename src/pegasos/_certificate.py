@@ -1,0 +1,159 @@
+"""Certificates: a primal value and a dual lower bound, recomputed in float64 from weights and dual variables.
+
+For every u in the domain of the conjugates (and, if the bias is free, with Σ_i c_i u_i = 0)
+
+    D(u) = (1/M) Σ_i c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖²  ≤  P*  ≤  P(W, b),
+
+so P − D bounds how far the weights are from the optimum. No running sum of any solver is trusted: a solver only
+proposes W, b and u.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pegasos._data import Array
+from pegasos._problem import Problem
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far from the optimum a fit stopped.
+
+    Attributes
+    ----------
+    primal : float
+        P(w, b) of the returned weights; for one-vs-rest the sum over the classes.
+    dual : float
+        A lower bound of the optimum; −inf where none is known.
+    gap : float
+        primal − dual ≥ P(w, b) − P*.
+    relative_gap : float
+        gap / primal.
+    converged : bool
+        Whether every part's gap is at most ``tol`` times its primal value.
+    reason : str
+        Why the fit stopped.
+    epochs, seconds : float
+        Passes over the rows (or the work of as many) and wall-clock time.
+    primal_per_class, dual_per_class : tuple of float
+        The same for each independent part.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> model = LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.converged, model.certificate_.dual <= model.certificate_.primal
+    (True, True)
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    converged: bool
+    reason: str
+    epochs: float
+    seconds: float
+    primal_per_class: tuple[float, ...] = field(repr=False, default=())
+    dual_per_class: tuple[float, ...] = field(repr=False, default=())
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one certification found: per part primal and dual, the bias used, the scores, and u made feasible."""
+
+    primal: Array
+    dual: Array
+    b: Array
+    Z: Array
+
+    @property
+    def gap(self) -> Array:
+        """primal − dual; what rounding makes of a zero gap is zero."""
+        gap = self.primal - self.dual
+        return np.where(gap < 1e-12 * np.abs(self.primal), np.maximum(gap, 0.0), gap)
+
+
+def certify(problem: Problem, W: Array, b: Array, u: Array | None) -> Bounds:
+    """Recompute primal and dual values; a free bias is replaced by the best one for these weights."""
+    Z = problem.scores(W, b)
+    if problem.bias == "free" and not problem.joint:
+        shift = best_biases(problem, Z)
+        b, Z = b + shift, Z + shift
+    primal = problem.penalty(W, b) + problem.mean_losses(Z)
+    dual = np.full(problem.parts, -np.inf) if u is None else dual_value(problem, u)
+    return Bounds(primal, dual, b, Z)
+
+
+def dual_value(problem: Problem, u: Array) -> Array:
+    """D of the nearest feasible point to u that is easy to find, for each part."""
+    u = feasible(problem, u)
+    W = problem.dual_weights(u)
+    penalty = problem.squared_norms_of(W)
+    if problem.bias == "feature":
+        sums = (problem.c @ u)[:, None] * (problem.feature / (problem.lam * problem.total))
+        penalty = penalty + problem.squared_norms_of(sums)
+    return problem.mean_conjugates(u) - 0.5 * problem.lam * penalty
+
+
+def best_biases(problem: Problem, Z: Array) -> Array:
+    """What to add to the bias of each output so that it is best for the scores Z."""
+    shifts = np.zeros(problem.outputs)
+    for k in range(problem.outputs):
+        lo, hi, _ = problem.core.best_offset(np.ascontiguousarray(Z[:, k]), problem.targets(k), problem.c, 0.0)
+        shifts[k] = 0.5 * (lo + hi)
+    return shifts
+
+
+def feasible(problem: Problem, u: Array) -> Array:
+    """Clip u into the domain; for a free bias also make Σ_i c_i u_i vanish."""
+    if problem.joint:
+        u = _on_simplex(problem, u)
+        return _transport(problem, u) if problem.bias == "free" else u
+    columns = [problem.core.clip(np.ascontiguousarray(u[:, k]), problem.targets(k)) for k in range(problem.outputs)]
+    u = np.column_stack(columns)
+    if problem.bias == "free":
+        # The domain holds 0 and everything between: scaling down the heavier sign keeps u inside and balances it.
+        up, down = problem.c @ np.maximum(u, 0), problem.c @ np.maximum(-u, 0)
+        both = np.minimum(up, down)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            u = u * np.where(u > 0, np.where(up > 0, both / up, 0.0), np.where(down > 0, both / down, 0.0))
+    return u
+
+
+def _on_simplex(problem: Problem, u: Array) -> Array:
+    """u = e_y − α with α ≥ 0 and Σα = 1, by clipping and rescaling α."""
+    own = np.arange(problem.examples.m), problem.target
+    alpha = -u
+    alpha[own] += 1.0
+    np.maximum(alpha, 0.0, out=alpha)
+    sums = alpha.sum(axis=1, keepdims=True)
+    np.divide(alpha, sums, out=alpha, where=sums > 0)
+    alpha[sums[:, 0] == 0] = 0.0
+    alpha[own] += sums[:, 0] == 0
+    alpha *= -1.0
+    alpha[own] += 1.0
+    return alpha
+
+
+def _transport(problem: Problem, u: Array) -> Array:
+    """Move α between classes so that each class's weighted total equals its share of the rows: Σ_i c_i u_i = 0.
+
+    Classes with too much give the same fraction of every row's α to the classes with too little, in proportion to what
+    those lack; rows keep their sums and stay nonnegative.
+    """
+    own = np.arange(problem.examples.m), problem.target
+    alpha = -u
+    alpha[own] += 1.0
+    have = problem.c @ alpha
+    want = np.bincount(problem.target, weights=problem.c, minlength=problem.outputs)
+    surplus, lack = np.maximum(have - want, 0), np.maximum(want - have, 0)
+    if surplus.sum() > 0:
+        given = alpha * np.divide(surplus, have, out=np.zeros_like(have), where=have > 0)
+        alpha = alpha - given + np.outer(given.sum(axis=1), lack / lack.sum())
+    alpha *= -1.0
+    alpha[own] += 1.0
+    return alpha

@@ -1,0 +1,199 @@
+"""Cutting planes: SVM-Perf's one-slack method with the line search of OCAS.
+
+    F(w) = (λ/2)‖w‖² + R(w),   R(w) = min_b (1/M) Σ c_i ℓ_i(⟨w, x_i⟩ + b)   (b only if it is free)
+
+R is convex; at any w it has the tangent plane R(w′) ≥ e + ⟨a, w′⟩ with a = −(1/M) Σ c_i u_i x_i, where u_i are the
+slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimum over the planes seen so far,
+
+    max_{α ∈ simplex} ⟨α, e⟩ − (1/2λ)‖Σ α_j a_j‖²,   w = −(1/λ) Σ α_j a_j,
+
+is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). Instead of trusting w, OCAS goes to the
+best point on the way from the best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos import _core
+from pegasos._certificate import Bounds
+from pegasos._data import Array
+from pegasos._problem import Problem
+
+#: How far from the best point towards the model's minimum the next plane is cut (OCAS's μ).
+BEYOND = 0.1
+
+
+class _Bundle:
+    """The planes of one part. w is extended by the constant feature's weight where there is one."""
+
+    def __init__(self, problem: Problem, part: int, max_planes: int) -> None:
+        self.problem, self.y, self.max_planes = problem, problem.targets(part), max_planes
+        self.B = problem.feature if problem.bias == "feature" else 0.0
+        width = problem.examples.n + int(self.B != 0)
+        self.planes, self.heights = np.zeros((0, width)), np.zeros(0)
+        self.gram, self.alpha = np.zeros((0, 0)), np.zeros(0)
+        self.unused = np.zeros(0, dtype=int)
+        self.best = self.aim = np.zeros(width)
+        self.best_score = np.zeros(problem.examples.m)
+        self.bias = 0.0
+        self.lower = -np.inf
+        self._cut(self.best, self.best_score)
+
+    def iterate(self) -> None:
+        """Minimise the model, search along the line to its minimum, and cut."""
+        p = self.problem
+        self._solve_model()
+        score = self._score(self.aim)
+        t = self._line_search(score - self.best_score)
+        self.best = self.best + t * (self.aim - self.best)
+        self.best_score = self.best_score + t * (score - self.best_score)
+        cut = (1 - BEYOND) * self.best + BEYOND * self.aim
+        self._cut(cut, (1 - BEYOND) * self.best_score + BEYOND * score)
+        if p.bias == "free":
+            self.bias = self._best_bias(self.best_score)[0]
+
+    def _score(self, w: Array) -> Array:
+        n = self.problem.examples.n
+        b = np.array([self.B * w[n]]) if self.B else np.zeros(1)
+        return self.problem.scores(np.ascontiguousarray(w[None, :n]), b)[:, 0]
+
+    def _best_bias(self, score: Array) -> tuple[float, Array]:
+        """The best free bias for these scores (0 if there is none) and the balanced slopes there."""
+        p, slope = self.problem, self.problem.core.slope
+        if p.bias != "free":
+            return 0.0, slope(score, self.y)
+        lo, hi, flat = p.core.best_offset(score, self.y, p.c, self.bias)
+        middle = 0.5 * (lo + hi)
+        if flat:
+            return middle, slope(score + middle, self.y)
+        left, right = slope(score + lo, self.y), slope(score + hi, self.y)
+        up, down = float(p.c @ left), -float(p.c @ right)
+        share = down / (up + down)
+        return middle, share * left + (1 - share) * right
+
+    def _cut(self, w: Array, score: Array) -> None:
+        p = self.problem
+        b, u = self._best_bias(score)
+        total = score + b
+        a = -np.asarray(p.examples.rows.adjoint(np.ascontiguousarray((p.c * u / p.total)[:, None]), p.threads))[0]
+        if self.B:
+            a = np.append(a, -self.B * float(p.c @ u) / p.total)
+        # e = mean(ℓ + u z): the plane's height at w′ = 0.
+        e = float(p.c @ (p.core.value(total, self.y) + u * total)) / p.total
+        if len(self.heights) >= self.max_planes:
+            self._drop(int(np.argmax(self.unused)))
+        row = self.planes @ a
+        self.gram = np.block([[self.gram, row[:, None]], [row[None, :], np.array([[a @ a]])]])
+        self.planes, self.heights = np.vstack([self.planes, a]), np.append(self.heights, e)
+        self.alpha = np.append(self.alpha, float(len(self.alpha) == 0))
+        self.unused = np.append(self.unused, 0)
+
+    def _drop(self, j: int) -> None:
+        keep = np.arange(len(self.heights)) != j
+        self.planes, self.heights = self.planes[keep], self.heights[keep]
+        self.gram, self.unused = np.ascontiguousarray(self.gram[keep][:, keep]), self.unused[keep]
+        self.alpha = self.alpha[keep] / max(self.alpha[keep].sum(), 1e-300)
+
+    def _solve_model(self) -> None:
+        lam = self.problem.lam
+        H = np.ascontiguousarray(self.gram / lam)
+        self.alpha = np.asarray(_core.simplex_qp(H, self.heights, self.alpha, self._precision(), 20_000))
+        self.alpha /= self.alpha.sum()
+        self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
+        mixed = self.alpha @ self.planes
+        self.aim = -mixed / lam
+        self.lower = max(self.lower, float(self.alpha @ self.heights) - 0.5 / lam * float(mixed @ mixed))
+
+    def _precision(self) -> float:
+        gap = self.value() - self.lower
+        return 1e-3 * gap if np.isfinite(gap) else 1e-3 * max(self.value(), 1e-12)
+
+    def value(self) -> float:
+        """F at the best weights."""
+        p = self.problem
+        losses = float(p.c @ p.core.value(self.best_score + self.bias, self.y)) / p.total
+        return 0.5 * p.lam * float(self.best @ self.best) + losses
+
+    def _line_search(self, along: Array) -> float:
+        """The t in [0, 1] that minimises F(best + t(aim − best)), by bisection on its derivative."""
+        p, d = self.problem, self.aim - self.best
+        linear, square = p.lam * float(self.best @ d), p.lam * float(d @ d)
+
+        def rises(t: float) -> bool:
+            _, u = self._best_bias(self.best_score + t * along)
+            return linear + t * square > float(p.c @ (u * along)) / p.total
+
+        if not rises(1.0):
+            return 1.0
+        lo, hi = 0.0, 1.0
+        for _ in range(40):
+            middle = 0.5 * (lo + hi)
+            lo, hi = (lo, middle) if rises(middle) else (middle, hi)
+        return lo
+
+
+class CuttingPlaneEngine:
+    """An iteration on each part in turn."""
+
+    stuck: str | None = None
+    eager = False
+
+    def __init__(self, problem: Problem, *, max_planes: int) -> None:
+        self.problem = problem
+        self.bundles = [_Bundle(problem, part, max_planes) for part in range(problem.parts)]
+        self.passes, self.turn, self.tol, self.checked = 0.0, 0, 0.0, 0.5
+        self.done = np.zeros(problem.parts, dtype=bool)
+
+    @property
+    def epochs(self) -> float:
+        """Iterations."""
+        return self.passes
+
+    def advance(self) -> None:
+        if not self.done[self.turn]:
+            self.bundles[self.turn].iterate()
+            self.passes += 1.0 / self.problem.parts
+        self.turn = (self.turn + 1) % self.problem.parts
+
+    def due(self, tol: float) -> bool:
+        self.tol = tol
+        if self.turn != 0:
+            return False
+        values = np.array([b.value() for b in self.bundles])
+        return bool(np.all(values - self._lower() <= tol * values)) or self.passes >= 2 * self.checked
+
+    def model(self) -> tuple[Array, Array]:
+        n = self.problem.examples.n
+        W = np.stack([b.best[:n] for b in self.bundles])
+        bias = np.array([b.B * b.best[n] if b.B else b.bias for b in self.bundles])
+        return W, bias
+
+    def duals(self) -> Array | None:
+        return None
+
+    def lower_bound(self) -> Array | None:
+        """The models' minima: each plane was computed in float64 from the rows and never changes."""
+        return self._lower()
+
+    def _lower(self) -> Array:
+        return np.array([b.lower for b in self.bundles])
+
+    def learn(self, bounds: Bounds) -> None:
+        self.checked = self.passes
+        self.done = bounds.primal - self._lower() <= self.tol * bounds.primal
+
+    def state(self) -> dict[str, Any]:
+        names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
+        named = {f"{k}.{name}": np.array(getattr(b, name)) for k, b in enumerate(self.bundles) for name in names}
+        return named | {"passes": np.array([self.passes]), "turn": np.array([float(self.turn)]), "done": self.done * 1.0}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
+        self.done = state["done"].astype(bool)
+        for key, value in state.items():
+            if "." in key:
+                k, name = key.split(".")
+                setattr(self.bundles[int(k)], name, float(value) if name in ("bias", "lower") else value.copy())

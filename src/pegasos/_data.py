@@ -1,0 +1,133 @@
+"""Input arrays to validated, borrowed rows. Nothing is copied that the core can read where it lies.
+
+Native, used in place: C-ordered float32 or float64 arrays (row slices and read-only memory maps included) and CSR
+matrices of float32 or float64 with int32 or int64 indices. Everything else is converted once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pegasos import _core
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Checked rows: the array they live in, the core's view of it, and ‖x_i‖²."""
+
+    array: Any
+    rows: Any
+    squared_norms: Array
+
+    @property
+    def m(self) -> int:
+        """Rows."""
+        return int(self.rows.rows)
+
+    @property
+    def n(self) -> int:
+        """Columns."""
+        return int(self.rows.cols)
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries."""
+        return int(self.rows.nnz)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are CSR."""
+        return bool(sparse.issparse(self.array))
+
+
+def examples(X: Any, *, threads: int = 1, name: str = "X") -> Examples:
+    """Check ``X`` (2-D array or CSR of floats) and borrow its rows.
+
+    Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
+    broken CSR structure. Rows that name a column twice are summed, in a copy.
+    """
+    rows = view(X)
+    found = rows.inspect(threads)
+    _refuse(X, found, name)
+    if found["repeated"]:
+        X = X.copy()
+        X.sum_duplicates()
+        rows = view(X)
+        found = rows.inspect(threads)
+        _refuse(X, found, name)  # a sum of finite entries may overflow
+    norms = found["squared_norms"]
+    if not np.isfinite(norms).all():
+        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise ValueError(f"{name} row {row} is so large that its squared norm overflows; scale the features")
+    return Examples(X, rows, norms)
+
+
+def view(X: Any) -> Any:
+    """The core's view of a float array or CSR matrix, unchecked."""
+    if sparse.issparse(X):
+        indices, indptr = X.indices, X.indptr
+        if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
+            wide = np.promote_types(indices.dtype, indptr.dtype)
+            indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
+        if len(indptr) != X.shape[0] + 1:
+            raise ValueError(f"indptr has {len(indptr)} entries for {X.shape[0]} rows")
+        arrays = (np.ascontiguousarray(a) for a in (X.data, indices, indptr))
+        return _core.Rows.csr(*arrays, X.shape[1])
+    if X.shape[1] > 1 and X.strides[1] != X.itemsize:
+        X = np.ascontiguousarray(X)
+    return _core.Rows.dense(X)
+
+
+def _refuse(X: Any, found: dict[str, Any], name: str) -> None:
+    if (row := found["bad_pointer_row"]) >= 0:
+        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {row}")
+    if (row := found["bad_index_row"]) >= 0:
+        raise ValueError(
+            f"{name} is not a valid CSR matrix: row {row} has column index {found['bad_index']}, "
+            f"outside 0 … {X.shape[1] - 1}"
+        )
+    if (row := found["bad_value_row"]) >= 0:
+        col = found["bad_value_col"]
+        what = "NaN" if np.isnan(X[row, col]) else "infinity"
+        raise ValueError(f"Input {name} contains {what} at row {row}, column {col}. Impute or drop it first.")
+
+
+def encode_labels(y: Array) -> tuple[Array, Array]:
+    """Sorted classes and the class index (int32) of every label; fast for two numeric classes."""
+    if y.dtype.kind in "iufb" and len(y):
+        low, high = y.min(), y.max()
+        upper = y == high
+        if low != high and bool(np.all(upper | (y == low))):
+            return np.array([low, high], dtype=y.dtype), upper.astype(np.int32)
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes.astype(np.int32)
+
+
+def row_weights(sample_weight: Any, factors: Array | None, m: int) -> Array | None:
+    """The weight of each row, float64, or None for all ones; ``factors`` (class weights) multiply."""
+    if sample_weight is None:
+        weight = None
+    elif np.isscalar(sample_weight):
+        weight = np.full(m, float(sample_weight))  # type: ignore[arg-type]
+    else:
+        weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        if weight.shape != (m,):
+            raise ValueError(f"sample_weight has shape {weight.shape}, but X has {m} rows")
+    if factors is not None:
+        weight = factors if weight is None else weight * factors
+    if weight is None:
+        return None
+    if not np.isfinite(weight).all():
+        raise ValueError(f"sample_weight is not finite at row {int(np.flatnonzero(~np.isfinite(weight))[0])}")
+    if (weight < 0).any():
+        row = int(np.flatnonzero(weight < 0)[0])
+        raise ValueError(f"sample_weight is negative at row {row}: {weight[row]}")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row")
+    return None if (weight == 1).all() else weight

@@ -1,0 +1,62 @@
+"""The contract between the fitting loop and whatever does the work: a resumable state machine."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pegasos._certificate import Bounds
+from pegasos._data import Array
+
+#: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
+CHUNK = 20_000_000
+
+
+class Engine(Protocol):
+    """Runs a solver on a problem, a bounded piece of work at a time."""
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the rows so far."""
+        ...
+
+    def advance(self) -> None:
+        """Do a piece of work of at most a few hundredths of a second on large data."""
+        ...
+
+    def due(self, tol: float) -> bool:
+        """Whether a certificate is worth its cost now, if the fit is to stop at relative gap ``tol``."""
+        ...
+
+    def model(self) -> tuple[Array, Array]:
+        """The current weights (outputs × columns) and biases (outputs)."""
+        ...
+
+    def duals(self) -> Array | None:
+        """A dual point (rows × outputs), near enough to feasible; None where the method has none."""
+        ...
+
+    def lower_bound(self) -> Array | None:
+        """A lower bound of each part's optimum that the method has by itself, computed in float64; None: use duals()."""
+        ...
+
+    @property
+    def eager(self) -> bool:
+        """Whether iterations are so cheap that going on beyond the tolerance costs nobody anything."""
+        ...
+
+    def learn(self, bounds: Bounds) -> None:
+        """Take note of a certificate that was not good enough to stop."""
+        ...
+
+    @property
+    def stuck(self) -> str | None:
+        """Why further work cannot help, or None."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Arrays from which ``restore`` continues to the same bits."""
+        ...
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        ...

@@ -1,0 +1,124 @@
+"""The n × n side of the second-order methods: weighted normal matrices and their careful solution.
+
+x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none if it is free).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from scipy import linalg
+from threadpoolctl import threadpool_limits
+
+from pegasos._data import Array, Examples
+
+#: Rows are multiplied in blocks of about this many bytes, so that a scaled copy stays in cache.
+BLOCK_BYTES = 2**20
+
+#: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
+EAGER = 2e7
+
+
+class Design:
+    """Products with the matrix X̃ of rows x̃_i (all, or those of ``index``); without a bias the last column is left out."""
+
+    def __init__(self, examples: Examples, bias: bool, threads: int, index: Array | None = None) -> None:
+        self.examples, self.bias, self.threads, self.index = examples, bias, threads, index
+        self.rows = examples.m if index is None else len(index)
+        self.width = examples.n + int(bias)
+        # A sparse row costs nnz² by itself, and n² (at the speed of BLAS) when filled up.
+        per_row = examples.nnz / examples.m
+        self.fill = examples.is_sparse and 16 * per_row**2 > examples.n**2
+
+    def forward(self, beta: Array) -> Array:
+        """X̃β."""
+        n = self.examples.n
+        b = beta[n:] if self.bias else np.zeros(1)
+        W = np.ascontiguousarray(beta[None, :n])
+        return np.asarray(self.examples.rows.scores(W, np.ascontiguousarray(b), self.threads, self.index))[:, 0]
+
+    def adjoint(self, v: Array) -> Array:
+        """X̃ᵀv."""
+        W = np.asarray(self.examples.rows.adjoint(np.ascontiguousarray(v[:, None]), self.threads, self.index))[0]
+        return np.append(W, v.sum()) if self.bias else W
+
+    def gram(self, d: Array) -> Array:
+        """X̃ᵀ diag(d) X̃, d ≥ 0."""
+        n = self.examples.n
+        if self.examples.is_sparse and not self.fill:
+            M = np.asarray(self.examples.rows.gram(d, self.threads, self.index))
+        else:
+            M = self._dense_gram(d)
+        return M if self.bias else M[:n, :n]
+
+    def _dense_gram(self, d: Array) -> Array:
+        examples, n = self.examples, self.examples.n
+        rows = max(64, BLOCK_BYTES // (8 * (n + 1)))
+        blocks = range(0, self.rows, rows)
+        root = np.sqrt(d)
+
+        def part(firsts: range) -> Array:
+            M = np.zeros((n + 1, n + 1))
+            scaled = np.empty((rows, n + 1))
+            for first in firsts:
+                span = slice(first, first + rows)
+                block = examples.array[span if self.index is None else self.index[span]]
+                r = root[span]
+                A = scaled[: len(r)]
+                np.multiply(block.toarray() if examples.is_sparse else block, r[:, None], out=A[:, :n])
+                A[:, n] = r
+                M += A.T @ A
+            return M
+
+        # Eight fixed shares, added in order: the bits do not depend on the number of threads.
+        shares = [blocks[k::8] for k in range(min(8, len(blocks)))]
+        with threadpool_limits(1, user_api="blas"):
+            if self.threads > 1 and len(shares) > 1:
+                with ThreadPoolExecutor(self.threads) as pool:
+                    parts = list(pool.map(part, shares))
+            else:
+                parts = [part(share) for share in shares]
+        total: Array = sum(parts[1:], parts[0])
+        return total
+
+
+class NormalSolver:
+    """Solves M x = r for a symmetric positive (semi)definite M that may be badly scaled.
+
+    M is equilibrated to unit diagonal, factorised with a relative ridge that grows until Cholesky succeeds, and the
+    solutions are refined against M itself.
+    """
+
+    def __init__(self, M: Array) -> None:
+        diagonal = np.diagonal(M)
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        self.M = M
+        scaled = M * self.scale[:, None] * self.scale[None, :]
+        ridge = 1e-15
+        while True:
+            try:
+                self.factor = linalg.cho_factor(scaled + ridge * np.eye(len(M)), check_finite=False)
+                return
+            except linalg.LinAlgError:
+                ridge *= 100
+                if ridge > 1:
+                    raise
+
+    def solve(self, r: Array) -> Array:
+        """M⁻¹r."""
+        x = self._once(r)
+        best, size = x, np.inf
+        for _ in range(3):
+            residual = r - self.M @ x
+            norm = float(np.linalg.norm(residual * self.scale))
+            if not norm < 0.5 * size:
+                break
+            best, size = x, norm
+            if norm <= 1e-14 * float(np.linalg.norm(r * self.scale)):
+                break
+            x = x + self._once(residual)
+        return best
+
+    def _once(self, r: Array) -> Array:
+        return np.asarray(linalg.cho_solve(self.factor, r * self.scale, check_finite=False) * self.scale)

@@ -1,0 +1,118 @@
+"""The optimisation problem, frozen: rows, targets, weights, loss, λ and how the bias is treated.
+
+    P(W, b) = (λ/2)‖W‖² + (1/M) Σ_i c_i ℓ_i(W x_i + b),   M = Σ_i c_i
+
+It has ``outputs`` weight vectors: one (binary, regression), one for each class (one-vs-rest: as many independent
+problems, ``parts``), or one for each class tied together by a joint loss (a single part).
+
+Dual variables u (rows × outputs) live in the unit domain of the loss, and W(u) = (1/(λM)) Σ_i c_i u_i x_iᵀ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from pegasos._data import Array, Examples
+from pegasos.losses import Loss
+
+#: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
+Bias = Literal["none", "feature", "free"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """See the module's docstring. ``target``: float64 values for one output, int32 class indices for several."""
+
+    examples: Examples
+    loss: Loss
+    target: Array
+    outputs: int
+    lam: float
+    weight: Array | None = None
+    bias: Bias = "none"
+    feature: float = 1.0
+    threads: int = 1
+
+    @cached_property
+    def core(self) -> Any:
+        """The C++ loss."""
+        return self.loss.core(self.outputs)
+
+    @property
+    def joint(self) -> bool:
+        """Whether the outputs are tied together by the loss."""
+        return self.loss.kind == "joint"
+
+    @property
+    def parts(self) -> int:
+        """The number of independent problems, each with a certificate of its own."""
+        return 1 if self.joint else self.outputs
+
+    @cached_property
+    def c(self) -> Array:
+        """The rows' weights."""
+        return np.ones(self.examples.m) if self.weight is None else self.weight
+
+    @cached_property
+    def total(self) -> float:
+        """M, the sum of the rows' weights."""
+        return float(self.examples.m if self.weight is None else self.weight.sum())
+
+    @cached_property
+    def mean_squared_norm(self) -> float:
+        """R², the weighted mean of ‖x_i‖²."""
+        return float(self.c @ self.examples.squared_norms) / self.total
+
+    @property
+    def hardness(self) -> float:
+        """κ = λM/R²: small means weak regularisation, where first-order methods crawl."""
+        return self.lam * self.total / max(self.mean_squared_norm, 1e-300)
+
+    def targets(self, part: int) -> Array:
+        """The ±1 or real targets of one part of a problem that is not joint."""
+        if self.target.dtype == np.float64:
+            return self.target
+        return np.where(self.target == part, 1.0, -1.0)
+
+    def scores(self, W: Array, b: Array) -> Array:
+        """W x_i + b for every row: (rows × outputs)."""
+        return np.asarray(self.examples.rows.scores(W, b, self.threads))
+
+    def dual_weights(self, u: Array) -> Array:
+        """W(u): (outputs × columns)."""
+        scaled = np.ascontiguousarray(u * (self.c / (self.lam * self.total))[:, None])
+        return np.asarray(self.examples.rows.adjoint(scaled, self.threads))
+
+    def mean_losses(self, Z: Array) -> Array:
+        """(1/M) Σ c_i ℓ_i at the scores Z, for each part."""
+        return self._means(self.core.value, Z)
+
+    def mean_conjugates(self, u: Array) -> Array:
+        """(1/M) Σ c_i (−ℓ_i*(−u_i)), for each part."""
+        return self._means(self.core.conjugate, u)
+
+    def _means(self, function: Any, A: Array) -> Array:
+        if self.joint:
+            return np.array([self.c @ function(A, self.target) / self.total])
+        columns = (np.ascontiguousarray(A[:, k]) for k in range(self.outputs))
+        return np.array([self.c @ function(a, self.targets(k)) / self.total for k, a in enumerate(columns)])
+
+    def squared_norms_of(self, W: Array) -> Array:
+        """‖W‖² of each part."""
+        squares = np.einsum("kj,kj->k", W, W)
+        return np.array([squares.sum()]) if self.joint else squares
+
+    def penalty(self, W: Array, b: Array) -> Array:
+        """(λ/2)‖W‖² of each part, with the bias where it is a feature's weight."""
+        squares = self.squared_norms_of(W)
+        if self.bias == "feature":
+            squares = squares + self.squared_norms_of(b[:, None] / self.feature)
+        return 0.5 * self.lam * squares
+
+    def at_zero(self) -> Array:
+        """P(0, 0) for each part: the scale against which tiny objectives are judged."""
+        return self.mean_losses(np.zeros((self.examples.m, self.outputs)))

@@ -1,0 +1,190 @@
+"""The engines that visit one row (or mini-batch) at a time: stochastic sub-gradients, and dual coordinate ascent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos import _core
+from pegasos._certificate import Bounds, best_biases, certify
+from pegasos._data import Array
+from pegasos._lanes import LaneGroups
+from pegasos._problem import Problem
+
+
+def _common(problem: Problem, first: int, count: int) -> tuple[Any, ...]:
+    """The arguments all C++ solvers begin with."""
+    return (
+        problem.examples.rows,
+        problem.core,
+        problem.target,
+        problem.weight,
+        problem.total,
+        first,
+        count,
+    )
+
+
+class _Stepwise:
+    """What both engines share."""
+
+    lanes: LaneGroups
+    stuck: str | None = None
+    eager = False
+
+    @property
+    def epochs(self) -> float:
+        return self.lanes.epochs
+
+    def advance(self) -> None:
+        self.ended = self.lanes.advance()
+
+    def model(self) -> tuple[Array, Array]:
+        return self.lanes.weights()
+
+    def duals(self) -> Array | None:
+        return self.lanes.duals()
+
+    def lower_bound(self) -> Array | None:
+        return None
+
+    def state(self) -> dict[str, Any]:
+        return self.lanes.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.lanes.restore(state)
+
+
+class SubgradientEngine(_Stepwise):
+    """Pegasos, NORMA or SGD; see ``cpp/pegasos/pegasos.hpp``."""
+
+    def __init__(self, problem: Problem, *, output: str, bias: str, seed: int, **options: Any) -> None:
+        self.problem, self.output = problem, output
+        self.ended = False
+        self.next_check = 1.0
+        feature = problem.feature if problem.bias == "feature" else 0.0
+
+        def make(first: int, count: int) -> Any:
+            return _core.Pegasos(
+                *_common(problem, first, count),
+                lam=problem.lam,
+                average=output in ("average", "suffix"),
+                random=output == "random",
+                bias=bias,
+                feature=feature,
+                seed=seed,
+                **options,
+            )
+
+        self.lanes = LaneGroups(problem, make)
+        self._select(output if output in ("average", "suffix") else "last")
+
+    def _select(self, which: str) -> None:
+        for solver in self.lanes.solvers:
+            solver.select(which)
+
+    def model(self) -> tuple[Array, Array]:
+        if self.output != "random":
+            return self.lanes.weights()
+        # Lemma 3 of the 2011 paper: of two random iterates one is good with probability 3/4; keep the better.
+        candidates = []
+        for which in ("first_random", "second_random"):
+            self._select(which)
+            W, b = self.lanes.weights()
+            candidates.append((float(certify(self.problem, W, b, None).primal.sum()), W, b))
+        _, W, b = min(candidates, key=lambda candidate: candidate[0])
+        return W, b
+
+    def due(self, tol: float) -> bool:
+        return self.ended and self.epochs >= self.next_check
+
+    def learn(self, bounds: Bounds) -> None:
+        # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
+        done = self.epochs
+        self.next_check = done + max(1.0, 2.0 ** np.floor(np.log2(max(done, 1.0))) / 2)
+
+
+class DualAscentEngine(_Stepwise):
+    """SDCA; see ``cpp/pegasos/sdca.hpp``."""
+
+    def __init__(
+        self, problem: Problem, *, shrinking: bool, sampling: str, blocks: int, seed: int, feature: float | None = None
+    ) -> None:
+        self.problem = problem
+        self.ended = False
+        self.next_check, self.best_online = 4.0, np.full(problem.parts, np.inf)
+        self.refreshed = 0.0
+        if problem.bias == "feature":
+            B = problem.feature
+        elif problem.bias == "free":
+            # ALGORITHMS: a constant feature of about the rows' size makes the method of multipliers fast.
+            B = 0.5 * np.sqrt(max(problem.mean_squared_norm, 1e-12)) if feature is None else feature
+        else:
+            B = 0.0
+
+        def make(first: int, count: int) -> Any:
+            return _core.Sdca(
+                *_common(problem, first, count),
+                squared_norms=problem.examples.squared_norms,
+                lam=problem.lam,
+                feature=float(B),
+                multiplier=problem.bias == "free",
+                shrinking=shrinking,
+                blocks=blocks,
+                threads=problem.threads,
+                sampling=sampling,
+                seed=seed,
+            )
+
+        self.lanes = LaneGroups(problem, make)
+
+    def start(self, u: Array, b: Array) -> None:
+        """Begin at the feasible dual point u and, if the bias is free, at the offset b."""
+        W = self.problem.dual_weights(u)
+        offset = b if self.problem.bias == "free" else np.zeros_like(b)
+        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
+            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
+            solver.start(
+                np.ascontiguousarray(u[:, part]), np.ascontiguousarray(W[part]), np.ascontiguousarray(offset[part])
+            )
+
+    def online(self) -> tuple[Array, Array]:
+        """Gap and primal value of each part as the rows saw them when last visited."""
+        pairs = [
+            (s.online_gap(part), s.online_primal(part))
+            for s, (_, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True)
+            for part in range(1 if self.problem.joint else count)
+        ]
+        gap, primal = np.array(pairs).T
+        return gap, primal
+
+    def due(self, tol: float) -> bool:
+        if not self.ended:
+            return False
+        if self.epochs >= self.next_check:
+            return True
+        # The gaps seen while visiting cost nothing and are near the truth; look closely when they promise success.
+        gap, primal = self.online()
+        return bool(np.all(gap <= np.minimum(tol * primal, 0.5 * self.best_online)))
+
+    def learn(self, bounds: Bounds) -> None:
+        self.best_online = self.online()[0]
+        self.next_check = 1.5 * self.epochs + 1.0
+        W, b = self.lanes.weights()
+        own = bounds.Z - bounds.b + b
+        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
+            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
+            solver.reactivate(np.ascontiguousarray(own[:, part]))
+        if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again
+            self.refreshed = self.epochs
+            offsets = np.concatenate([s.offsets() for s in self.lanes.solvers])
+            self.start(self.lanes.duals(), offsets)
+
+
+def warm_bias(problem: Problem, W: Array) -> Array:
+    """The best free bias for the weights W (zero for the other kinds of bias)."""
+    zero = np.zeros(problem.outputs)
+    if problem.bias != "free" or problem.joint:
+        return zero
+    return best_biases(problem, problem.scores(W, zero))

@@ -1,0 +1,81 @@
+"""What a fit went through: one record a checkpoint."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from pegasos._data import Array
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A moment of a fit, as the callback sees it and the trace keeps it.
+
+    ``coef`` and ``intercept`` are the weights at that moment; the trace drops them.
+    """
+
+    epochs: float
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    coef: Array | None = field(default=None, repr=False, compare=False)
+    intercept: Array | None = field(default=None, repr=False, compare=False)
+
+
+FIELDS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
+
+
+class Trace(Sequence[Checkpoint]):
+    """The checkpoints of a fit, oldest first.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> trace = LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).trace_
+    >>> len(trace) >= 1 and trace[-1].gap >= 0
+    True
+    """
+
+    def __init__(self, records: Sequence[Checkpoint] = ()) -> None:
+        self._records = list(records)
+
+    def append(self, record: Checkpoint) -> None:
+        """Add a checkpoint, without its weights."""
+        self._records.append(Checkpoint(*(getattr(record, name) for name in FIELDS)))
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Checkpoint: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+    def __getitem__(self, index: int | slice) -> Checkpoint | Trace:
+        if isinstance(index, slice):
+            return Trace(self._records[index])
+        return self._records[index]
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter(self._records)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} checkpoints)"
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas DataFrame, a row a checkpoint."""
+        import pandas as pd
+
+        return pd.DataFrame([[getattr(r, name) for name in FIELDS] for r in self], columns=list(FIELDS))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the trace as a CSV file with a header; numbers read back to the same bits."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(FIELDS)
+            writer.writerows([repr(float(getattr(r, name))) for name in FIELDS] for r in self)

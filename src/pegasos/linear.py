@@ -1,0 +1,473 @@
+"""Linear support vector machines with scikit-learn's names, parameters and attributes, and a certificate."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from pegasos import losses
+from pegasos._data import Array, encode_labels, row_weights
+from pegasos._fit import Callback
+from pegasos._linear import LinearModel
+from pegasos._stream import Stream
+from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.solvers import Solver
+
+__all__ = ["LinearSVC", "LinearSVR"]
+
+
+
+def _has_probabilities(model: Any) -> bool:
+    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    if name in ("log", "multinomial") and model.multi_class == "ovr":
+        return True
+    raise AttributeError(
+        f"predict_proba needs loss='log' or loss='multinomial', not {name!r}. For probabilities from this loss wrap "
+        "the estimator in sklearn.calibration.CalibratedClassifierCV."
+    )
+
+
+class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """Linear support vector classification with a duality-gap certificate for every fit.
+
+    Minimises (λ/2)‖w‖² + (1/M) Σ c_i ℓ(y_i, ⟨w, x_i⟩ + b), with λ = 1/(C·M) unless ``lam`` is given; more than two
+    classes are one-vs-rest, or joint with ``loss="crammer_singer"`` or ``"multinomial"``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser: the objective is ½‖w‖² + C Σ c_i ℓ_i.
+    lam : float, default=None
+        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+    loss : str or Loss, default="hinge"
+        "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or an
+        object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
+    solver : str or Solver, default="auto"
+        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
+        :mod:`pegasos.solvers` with its own parameters.
+    tol : float, default=1e-3
+        Stop when the duality gap is at most ``tol`` times the objective (for every class).
+    max_iter : int, default=1000
+        Stop after so many epochs (passes over the rows, or iterations of comparable cost).
+    max_time : float, default=None
+        Stop after so many seconds.
+    fit_intercept : bool, default=True
+        Whether to learn a bias b.
+    intercept : str, default="unregularized"
+        How: "unregularized" (exact, agrees with ``SVC(kernel="linear")``), or one of the four ways of the 2011 paper's
+        section 6: "feature" (a constant feature of value ``intercept_scaling``, as LIBLINEAR has it), "subgradient",
+        "batch" (Pegasos with mini-batches), "search" (an outer search).
+    intercept_scaling : float, default=1.0
+        The constant feature's value for ``intercept="feature"``.
+    class_weight : dict or "balanced", default=None
+        Multiplies the sample weight of each class's rows, in every one-vs-rest problem.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        As in scikit-learn; "crammer_singer" is short for ``loss="crammer_singer"``.
+    penalty : {"l2"}, default="l2"
+        Accepted so that code for scikit-learn runs; there is no other.
+    dual : bool or "auto", default="auto"
+        Accepted so that code for scikit-learn runs; ``solver`` decides.
+    random_state : int, RandomState or Generator, default=None
+        Seed of the order in which rows are visited. None is 0: fits repeat.
+    n_jobs : int, default=None
+        Threads. None: one thread and the serial algorithms. A number: the algorithms that can share their work, with
+        the same bits for any number of threads. −1: all cores.
+    warm_start : bool, default=False
+        Start from the last fit where the data have the same shape.
+    verbose : bool, default=False
+        Print a line for each checkpoint to standard error.
+    callback : callable, default=None
+        Called with a :class:`~pegasos.Checkpoint` at each checkpoint; returning True stops the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the last iterate and its
+        certificate.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Biases.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels.
+    certificate_ : Certificate
+        Objective, lower bound, gap, and why the fit stopped.
+    trace_ : Trace
+        The checkpoints of the fit.
+    n_iter_ : int
+        Epochs used.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    LinearSVR : Regression.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from pegasos import LinearSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LinearSVC().fit(X, y)
+    >>> model.certificate_.converged
+    True
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        lam: float | None = None,
+        loss: str | Loss = "hinge",
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        multi_class: Literal["ovr", "crammer_singer"] = "ovr",
+        penalty: Literal["l2"] = "l2",
+        dual: bool | Literal["auto"] = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int | bool = False,
+        callback: Callback | None = None,
+        on_interrupt: Literal["raise", "keep"] = "raise",
+    ) -> None:
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.penalty = penalty
+        self.dual = dual
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+
+    def _loss(self) -> Loss:
+        if self.multi_class not in ("ovr", "crammer_singer"):
+            raise ValueError(f"multi_class={self.multi_class!r} is neither 'ovr' nor 'crammer_singer'")
+        if self.penalty != "l2":
+            raise ValueError(f"penalty={self.penalty!r}: only 'l2' is offered")
+        loss = losses.resolve(self.loss, ("margin", "joint"), "LinearSVC")
+        if self.multi_class == "crammer_singer" and not isinstance(loss, CrammerSinger):
+            return CrammerSinger()
+        return loss
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            float32 and float64 arrays in C order and CSR matrices are used in place; anything else is converted once.
+        y : array of shape (n_samples,)
+            Class labels, numbers or strings.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights ≥ 0; weight 2 is the row twice.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        X, data = self._rows(X, reset=True)
+        labels = _labels(X, y)
+        classes, codes = encode_labels(labels)
+        if len(classes) < 2:
+            raise ValueError(f"LinearSVC needs samples of at least 2 classes, but y contains only one: {classes[0]!r}")
+        factors = _class_factors(self.class_weight, classes, codes, labels)
+        weight = row_weights(sample_weight, factors, data.m)
+        if weight is not None and len(present := np.unique(codes[weight > 0])) < 2:
+            raise ValueError(f"sample_weight leaves one class only, of 2 or more classes in y: {classes[present[0]]!r}")
+        target, outputs = _targets(codes, len(classes), loss)
+        result = self._solve(self._problem(data, loss, target, outputs, weight))
+        self.classes_ = classes
+        self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls.
+
+        The step size counts all rows seen so far. Rows are forgotten after the call, so the certificate has a primal
+        value (of these rows) but no lower bound. Give ``lam``; without it λ = 1/(C·rows of the first call).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        classes : array, default=None
+            All class labels that will ever come; needed in the first call.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        first = not hasattr(self, "_stream")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        known = np.unique(np.asarray(classes)) if first else self.classes_
+        if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+            raise ValueError(f"classes={classes!r} differ from those of the first call to partial_fit: {list(known)}")
+        if len(known) < 2:
+            raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {list(known)}")
+        X, data = self._rows(X, reset=first)
+        labels = _labels(X, y)
+        codes = np.searchsorted(known, labels)
+        codes[codes == len(known)] = 0
+        if (wrong := known[codes] != labels).any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(f"y[{row}] = {labels[row]!r} is none of the classes {list(known)}")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
+        codes = codes.astype(np.int32)
+        factors = _class_factors(self.class_weight, known, codes, labels)
+        weight = row_weights(sample_weight, factors, data.m)
+        target, outputs = _targets(codes, len(known), loss)
+        stream = Stream() if first else self._stream
+        W, b = stream.step(self, self._problem(data, loss, target, outputs, weight))
+        self.classes_, self._stream = known, stream
+        self.coef_, self.intercept_ = self._as_attributes(W, b)
+        return self
+
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
+        if len(W) == 2:  # two classes scored jointly: what counts is the difference
+            return W[1:] - W[:1], b[1:] - b[:1]
+        return W, b
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: (n_samples,) for two classes (positive: the second), else (n_samples, n_classes)."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """The class label of every row."""
+        scores = self.decision_function(X)
+        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[index])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
+        scores = self.decision_function(X)
+        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
+        if scores.ndim == 1:
+            positive = expit(scores)
+            return np.column_stack([1 - positive, positive])
+        if name == "multinomial":
+            return np.asarray(softmax(scores, axis=1))
+        p = expit(scores)
+        sums = p.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(p, sums, out=np.full_like(p, 1 / p.shape[1]), where=sums > 0))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
+    """Linear support vector regression, and other convex regression losses, with a certificate for every fit.
+
+    Minimises (λ/2)‖w‖² + (1/M) Σ c_i ℓ(y_i, ⟨w, x_i⟩ + b), with λ = 1/(C·M) unless ``lam`` is given.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half the width of the tube of the (squared) ε-insensitive losses given by name.
+    C : float, default=1.0
+        Weight of the losses against the regulariser: the objective is ½‖w‖² + C Σ c_i ℓ_i.
+    lam : float, default=None
+        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
+        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``.
+    solver : str or Solver, default="auto"
+        As for :class:`LinearSVC`.
+    tol, max_iter, max_time, fit_intercept, intercept, intercept_scaling, dual, random_state, n_jobs, warm_start, verbose, \
+callback, on_interrupt
+        As for :class:`LinearSVC`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights.
+    intercept_ : ndarray of shape (1,)
+        Bias.
+    certificate_, trace_, n_iter_, n_features_in_, feature_names_in_
+        As for :class:`LinearSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from pegasos import LinearSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LinearSVR(C=100.0).fit(X, y)
+    >>> model.certificate_.converged
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        C: float = 1.0,
+        lam: float | None = None,
+        loss: str | Loss = "epsilon_insensitive",
+        solver: str | Solver = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        dual: bool | Literal["auto"] = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int | bool = False,
+        callback: Callback | None = None,
+        on_interrupt: Literal["raise", "keep"] = "raise",
+    ) -> None:
+        self.epsilon = epsilon
+        self.C = C
+        self.lam = lam
+        self.loss = loss
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+
+    def _loss(self) -> Loss:
+        if self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(self.epsilon)
+        if self.loss == "squared_epsilon_insensitive":
+            return SquaredEpsilonInsensitive(self.epsilon)
+        return losses.resolve(self.loss, ("regression",), "LinearSVR")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model; see :meth:`LinearSVC.fit`. ``y``: numbers.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        X, data = self._rows(X, reset=True)
+        target = _numbers(X, y)
+        weight = row_weights(sample_weight, None, data.m)
+        result = self._solve(self._problem(data, loss, target, 1, weight))
+        self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        first = not hasattr(self, "_stream")
+        X, data = self._rows(X, reset=first)
+        target = _numbers(X, y)
+        weight = row_weights(sample_weight, None, data.m)
+        stream = Stream() if first else self._stream
+        W, b = stream.step(self, self._problem(data, loss, target, 1, weight))
+        self._stream = stream
+        self.coef_, self.intercept_ = self._as_attributes(W, b)
+        return self
+
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
+        return W[0], b
+
+    def predict(self, X: Any) -> Array:
+        """⟨w, x⟩ + b for every row."""
+        return self._scores(X)[:, 0]
+
+
+def _labels(X: Any, y: Any) -> Array:
+    """Checked class labels."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
+    if not quick:
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+        check_classification_targets(y)
+    return np.asarray(y)
+
+
+def _numbers(X: Any, y: Any) -> Array:
+    """Checked real targets, float64."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    try:
+        y = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numbers for regression: {error}") from None
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+    return y
+
+
+def _class_factors(class_weight: Any, classes: Array, codes: Array, labels: Array) -> Array | None:
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
+        raise ValueError(f"class_weight names {sorted(map(str, unknown))}, which are none of the classes {list(classes)}")
+    return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)[codes]
+
+
+def _targets(codes: Array, n_classes: int, loss: Loss) -> tuple[Array, int]:
+    """What the problem's targets are: ±1 for two classes, else class indices; and how many outputs there are."""
+    if loss.kind == "joint":
+        return np.ascontiguousarray(codes), n_classes
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0), 1
+    return np.ascontiguousarray(codes), n_classes

@@ -1,0 +1,394 @@
+"""The losses an estimator can minimise: small frozen objects, each with its formula.
+
+``z`` is the score ⟨w, x⟩ + b, ``y`` the target: ±1 for classification, a real number for regression. Every loss is
+convex and never negative. Estimators take a name (``loss="hinge"``) for the defaults, or an object
+(``loss=Huber(delta=2.0)``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from pegasos import _core
+
+__all__ = [
+    "LOSSES",
+    "CrammerSinger",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Log",
+    "Loss",
+    "Multinomial",
+    "Quantile",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredEpsilonInsensitive",
+    "SquaredHinge",
+]
+
+Kind = Literal["margin", "regression", "joint"]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What all losses share: a name, a kind, and the core's object that computes them.
+
+    ``smooth`` losses have a Lipschitz gradient with constant ``smoothness`` (Newton's method applies);
+    ``piecewise_linear`` ones have a dual that is a quadratic program over a box (the interior point method applies).
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind]
+    piecewise_linear: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+
+    @property
+    def smoothness(self) -> float:
+        """The Lipschitz constant of the derivative; infinity for losses with a kink."""
+        return float("inf")
+
+    def core(self, n_classes: int = 2) -> Any:
+        """The C++ loss; ``n_classes`` matters to the joint losses only."""
+        values = dataclasses.astuple(self)
+        return _core.Loss(self.name, float(values[0]) if values else 0.0)
+
+
+def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
+    value = getattr(loss, field)
+    if not np.isreal(value) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{type(loss).__name__}: {field}={value!r} must be a number {'>=' if zero else '>'} 0")
+
+
+@dataclass(frozen=True)
+class Hinge(Loss):
+    """ℓ(z) = max(0, 1 − yz), the loss of the support vector machine. At the kink yz = 1 the slope is 0.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> from pegasos.losses import Hinge
+    >>> LinearSVC(loss=Hinge()).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[2.9]])
+    array([1])
+    """
+
+    name: ClassVar[str] = "hinge"
+    kind: ClassVar[Kind] = "margin"
+    piecewise_linear: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class SquaredHinge(Loss):
+    """ℓ(z) = max(0, 1 − yz)², as in LIBLINEAR (no factor ½).
+
+    Examples
+    --------
+    >>> from pegasos.losses import SquaredHinge
+    >>> SquaredHinge().smoothness
+    2.0
+    """
+
+    name: ClassVar[str] = "squared_hinge"
+    kind: ClassVar[Kind] = "margin"
+    smooth: ClassVar[bool] = True
+
+    @property
+    def smoothness(self) -> float:
+        """2."""
+        return 2.0
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(Loss):
+    """The hinge with its kink rounded over a width γ.
+
+    ℓ(z) = 0 for yz ≥ 1, (1 − yz)²/(2γ) for 1 − γ < yz < 1, and 1 − yz − γ/2 below.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        The width of the rounded part; the hinge loss is the limit γ → 0.
+
+    Examples
+    --------
+    >>> from pegasos.losses import SmoothedHinge
+    >>> SmoothedHinge(gamma=0.5).smoothness
+    2.0
+    """
+
+    gamma: float = 1.0
+    name: ClassVar[str] = "smoothed_hinge"
+    kind: ClassVar[Kind] = "margin"
+    smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive(self, "gamma")
+
+    @property
+    def smoothness(self) -> float:
+        """1/γ."""
+        return 1.0 / self.gamma
+
+
+@dataclass(frozen=True)
+class Log(Loss):
+    """ℓ(z) = log(1 + exp(−yz)), logistic regression; gives ``predict_proba``.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> model = LinearSVC(loss="log").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> bool(model.predict_proba([[3.0]])[0, 1] > 0.5)
+    True
+    """
+
+    name: ClassVar[str] = "log"
+    kind: ClassVar[Kind] = "margin"
+    smooth: ClassVar[bool] = True
+
+    @property
+    def smoothness(self) -> float:
+        """1/4."""
+        return 0.25
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Loss):
+    """ℓ(z) = max(0, |y − z| − ε), support vector regression. At |y − z| = ε the slope is 0.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Deviations up to ε cost nothing. 0 gives the absolute loss.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVR
+    >>> from pegasos.losses import EpsilonInsensitive
+    >>> LinearSVR(loss=EpsilonInsensitive(0.1)).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).n_features_in_
+    1
+    """
+
+    epsilon: float = 0.0
+    name: ClassVar[str] = "epsilon_insensitive"
+    kind: ClassVar[Kind] = "regression"
+    piecewise_linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon", zero=True)
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive(Loss):
+    """ℓ(z) = max(0, |y − z| − ε)².
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Deviations up to ε cost nothing.
+
+    Examples
+    --------
+    >>> from pegasos.losses import SquaredEpsilonInsensitive
+    >>> SquaredEpsilonInsensitive(0.5).epsilon
+    0.5
+    """
+
+    epsilon: float = 0.0
+    name: ClassVar[str] = "squared_epsilon_insensitive"
+    kind: ClassVar[Kind] = "regression"
+    smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive(self, "epsilon", zero=True)
+
+    @property
+    def smoothness(self) -> float:
+        """2."""
+        return 2.0
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """ℓ(z) = (y − z)²/2, ridge regression.
+
+    Examples
+    --------
+    >>> from pegasos.losses import Squared
+    >>> Squared().smoothness
+    1.0
+    """
+
+    name: ClassVar[str] = "squared"
+    kind: ClassVar[Kind] = "regression"
+    smooth: ClassVar[bool] = True
+
+    @property
+    def smoothness(self) -> float:
+        """1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """ℓ(z) = r²/2 for |r| ≤ δ and δ|r| − δ²/2 beyond, r = y − z: squared near, absolute far.
+
+    Parameters
+    ----------
+    delta : float, default=1.35
+        Where the loss turns from quadratic to linear, in units of y.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVR
+    >>> from pegasos.losses import Huber
+    >>> LinearSVR(loss=Huber(delta=0.5)).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).n_features_in_
+    1
+    """
+
+    delta: float = 1.35
+    name: ClassVar[str] = "huber"
+    kind: ClassVar[Kind] = "regression"
+    smooth: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _positive(self, "delta")
+
+    @property
+    def smoothness(self) -> float:
+        """1."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Quantile(Loss):
+    """ℓ(z) = τ max(0, r) + (1 − τ) max(0, −r), r = y − z: regression to the τ-quantile. At r = 0 the slope is 0.
+
+    Parameters
+    ----------
+    tau : float, default=0.5
+        The quantile, strictly between 0 and 1; 0.5 is the median.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVR
+    >>> from pegasos.losses import Quantile
+    >>> LinearSVR(loss=Quantile(tau=0.9)).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).n_features_in_
+    1
+    """
+
+    tau: float = 0.5
+    name: ClassVar[str] = "quantile"
+    kind: ClassVar[Kind] = "regression"
+    piecewise_linear: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not np.isreal(self.tau) or not 0 < self.tau < 1:
+            raise ValueError(f"Quantile: tau={self.tau!r} must lie strictly between 0 and 1")
+
+
+@dataclass(frozen=True)
+class CrammerSinger(Loss):
+    """ℓ(s) = max_r δ(y, r) + s_r − s_y over all class scores s: cost-sensitive multiclass (2011 paper, Eq. 20).
+
+    Parameters
+    ----------
+    cost : sequence of sequences of float, default=None
+        ``cost[y][r]`` is the cost δ(y, r) ≥ 0 of predicting class r for an example of class y, in the order of
+        ``classes_``; zero on the diagonal. None: every mistake costs 1 (Crammer & Singer's loss).
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> from pegasos.losses import CrammerSinger
+    >>> costly = CrammerSinger(cost=((0, 1, 5), (1, 0, 1), (5, 1, 0)))
+    >>> LinearSVC(loss=costly).fit([[0.0], [1.0], [2.0]], [0, 1, 2]).classes_
+    array([0, 1, 2])
+    """
+
+    cost: tuple[tuple[float, ...], ...] | None = None
+    name: ClassVar[str] = "crammer_singer"
+    kind: ClassVar[Kind] = "joint"
+
+    def __post_init__(self) -> None:
+        if self.cost is not None:
+            object.__setattr__(self, "cost", tuple(tuple(float(v) for v in row) for row in self.cost))
+
+    def matrix(self, n_classes: int) -> np.ndarray:
+        """The cost matrix for ``n_classes`` classes, checked."""
+        if self.cost is None:
+            return np.ones((n_classes, n_classes)) - np.eye(n_classes)
+        if len(self.cost) != n_classes or any(len(row) != n_classes for row in self.cost):
+            shape = f"{len(self.cost)} × {len(self.cost[0]) if self.cost else 0}"
+            raise ValueError(f"CrammerSinger: cost is {shape}, but the data have {n_classes} classes")
+        cost = np.array(self.cost, dtype=np.float64)
+        if not np.isfinite(cost).all() or (cost < 0).any() or np.diagonal(cost).any():
+            raise ValueError("CrammerSinger: cost must be finite, >= 0, and 0 on the diagonal")
+        return cost
+
+    def core(self, n_classes: int = 2) -> Any:
+        """The C++ loss for ``n_classes`` classes."""
+        return _core.JointLoss.crammer_singer(self.matrix(n_classes))
+
+
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """ℓ(s) = log Σ_r exp(s_r − s_y) over all class scores s: multinomial logistic regression (2011 paper, Eq. 21).
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> model = LinearSVC(loss="multinomial").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> model.predict_proba([[1.0]]).shape
+    (1, 3)
+    """
+
+    name: ClassVar[str] = "multinomial"
+    kind: ClassVar[Kind] = "joint"
+    smooth: ClassVar[bool] = True
+
+    @property
+    def smoothness(self) -> float:
+        """1/2: the largest eigenvalue of diag(p) − ppᵀ."""
+        return 0.5
+
+    def core(self, n_classes: int = 2) -> Any:
+        """The C++ loss for ``n_classes`` classes."""
+        return _core.JointLoss.multinomial(n_classes)
+
+
+#: Every loss by its name.
+LOSSES: dict[str, type[Loss]] = {
+    cls.name: cls
+    for cls in (
+        Hinge,
+        SquaredHinge,
+        SmoothedHinge,
+        Log,
+        EpsilonInsensitive,
+        SquaredEpsilonInsensitive,
+        Squared,
+        Huber,
+        Quantile,
+        CrammerSinger,
+        Multinomial,
+    )
+}
+
+
+def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
+    """The loss object that a user's ``loss`` means, refused unless its kind is one of ``kinds``."""
+    accepted = [name for name, cls in LOSSES.items() if cls.kind in kinds]
+    if isinstance(loss, Loss):
+        found = loss
+    elif isinstance(loss, str) and loss in LOSSES:
+        found = LOSSES[loss]()
+    else:
+        raise ValueError(f"loss={loss!r} is unknown; {estimator} accepts {', '.join(accepted)} or a pegasos.losses object")
+    if found.kind not in kinds:
+        raise ValueError(f"loss={found.name!r} is not for {estimator}, which accepts {', '.join(accepted)}")
+    return found

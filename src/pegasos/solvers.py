@@ -1,0 +1,397 @@
+"""The solvers a user can pick: small frozen objects that hold what is particular to an algorithm.
+
+Estimators take a name (``solver="sdca"``) for the defaults, or an object
+(``solver=Pegasos(batch_size=64, projection=True)``). ``solver="auto"`` chooses by the size and hardness of the problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from pegasos._engine import Engine
+from pegasos._problem import Problem
+from pegasos.losses import LOSSES
+
+__all__ = ["SDCA", "SGD", "SOLVERS", "Auto", "CuttingPlane", "InteriorPoint", "Norma", "Pegasos", "Solver"]
+
+Sampling = Literal["iid", "fixed", "permutation"]
+Output = Literal["last", "average", "suffix", "random"]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """What all solvers share: a name, and what they can do."""
+
+    name: ClassVar[str]
+    #: Ways to learn the bias, beside "feature" and no bias, that this solver knows.
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
+        if problem.loss.name not in self.losses:
+            raise ValueError(
+                f"solver {self.name!r} cannot minimise loss {problem.loss.name!r}; it can {', '.join(self.losses)}"
+            )
+        if intercept not in ("none", "feature", *self.intercepts):
+            accepted = ", ".join(("feature", *self.intercepts))
+            raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        """A fresh engine for ``problem``."""
+        raise NotImplementedError
+
+
+def _check_in(solver: Solver, field: str, accepted: tuple[str, ...]) -> None:
+    value = getattr(solver, field)
+    if value not in accepted:
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} is none of {', '.join(accepted)}")
+
+
+@dataclass(frozen=True)
+class _Subgradient(Solver):
+    batch_size: int = 1
+    sampling: Sampling = "permutation"
+    projection: bool = False
+    output: Output = "last"
+
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch")
+    schedule: ClassVar[str] = "pegasos"
+
+    def __post_init__(self) -> None:
+        _check_in(self, "sampling", ("iid", "fixed", "permutation"))
+        _check_in(self, "output", ("last", "average", "suffix", "random"))
+        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
+            raise ValueError(f"{type(self).__name__}: batch_size={self.batch_size!r} must be a whole number >= 1")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if intercept == "batch":
+            if problem.joint:
+                raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
+            if self.batch_size < 2:
+                raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._stochastic import SubgradientEngine
+
+        bias = {"unregularized": "subgradient"}.get(intercept, intercept)
+        # ‖w*‖² ≤ P(0)/λ for every nonnegative convex loss; with the hinge loss this is the papers' 1/√λ.
+        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if self.projection else 0.0
+        return SubgradientEngine(
+            problem,
+            output=self.output,
+            bias=bias if bias in ("subgradient", "batch") else "none",
+            seed=seed,
+            schedule=self.schedule,
+            rate=self._rate(problem),
+            t0=self._t0(problem),
+            batch_size=int(self.batch_size),
+            sampling=self.sampling,
+            radius=radius,
+        )
+
+    def _rate(self, problem: Problem) -> float:
+        return 0.0
+
+    def _t0(self, problem: Problem) -> float:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Pegasos(_Subgradient):
+    """Primal estimated sub-gradient solver: w ← (1 − ηλ)w + (η/k) Σ g_i x_i with η = 1/(λ(t + t0)).
+
+    With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2.
+
+    Parameters
+    ----------
+    batch_size : int, default=1
+        Rows k a step; ``len(X)`` gives the deterministic sub-gradient method.
+    sampling : {"permutation", "fixed", "iid"}, default="permutation"
+        A new order each epoch, the same order each epoch, or independent draws (the papers' analysis).
+    projection : bool, default=False
+        Project onto the ball that holds the optimum after each step (the 2007 paper).
+    output : {"last", "average", "suffix", "random"}, default="last"
+        The last iterate, the mean of all, the mean of the last half to three quarters of the epochs, or the better of
+        two random ones (Lemma 3).
+    t0 : float or "auto", default="auto"
+        Steps, in rows, that the step size pretends to have taken. "auto" is L·R²/λ with R² the mean squared norm of the
+        rows and L the loss's smoothness (1 if it has none): the first step then moves a score by about 1.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, Pegasos
+    >>> model = LinearSVC(solver=Pegasos(batch_size=2), lam=0.1, max_iter=200, tol=0.05, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    t0: float | Literal["auto"] = "auto"
+    name: ClassVar[str] = "pegasos"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.t0 != "auto" and not (np.isreal(self.t0) and np.isfinite(self.t0) and self.t0 >= 0):
+            raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
+
+    def _t0(self, problem: Problem) -> float:
+        if self.t0 != "auto":
+            return float(self.t0)
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        smoothness = problem.loss.smoothness
+        # Rows may be far longer than their mean, which matters to losses whose slope is not bounded.
+        R2 = problem.mean_squared_norm if np.isinf(smoothness) else float(problem.examples.squared_norms.max())
+        return (1.0 if np.isinf(smoothness) else max(smoothness, 1.0)) * (R2 + B2) / problem.lam
+
+
+@dataclass(frozen=True)
+class Norma(_Subgradient):
+    """Kivinen, Smola & Williamson's NORMA: the engine of :class:`Pegasos` with η = p/(λ√t).
+
+    Parameters
+    ----------
+    p : float, default=0.71
+        The step size's factor, 0 < p < 1; 1/√2 is what the 2011 paper compares with.
+    batch_size, sampling, projection, output
+        As for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, Norma
+    >>> model = LinearSVC(solver=Norma(p=0.5), lam=0.1, tol=0.5, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[3.0]])
+    array([1])
+    """
+
+    p: float = 0.71
+    name: ClassVar[str] = "norma"
+    schedule: ClassVar[str] = "norma"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (np.isreal(self.p) and 0 < self.p < 1):
+            raise ValueError(f"Norma: p={self.p!r} must lie strictly between 0 and 1")
+
+    def _rate(self, problem: Problem) -> float:
+        return float(self.p)
+
+
+@dataclass(frozen=True)
+class SGD(_Subgradient):
+    """Zhang's stochastic gradient descent: the engine of :class:`Pegasos` with a constant step η.
+
+    Parameters
+    ----------
+    eta : float, default=0.01
+        The step size; ηλ < 1.
+    batch_size, sampling, projection, output
+        As for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, SGD
+    >>> model = LinearSVC(solver=SGD(eta=0.1), lam=0.1, tol=0.5, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[3.0]])
+    array([1])
+    """
+
+    eta: float = 0.01
+    name: ClassVar[str] = "sgd"
+    schedule: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (np.isreal(self.eta) and np.isfinite(self.eta) and self.eta > 0):
+            raise ValueError(f"SGD: eta={self.eta!r} must be a number > 0")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if self.eta * problem.lam >= 1:
+            raise ValueError(f"SGD: eta={self.eta} is too large for lam={problem.lam:.3g}: eta * lam must be below 1")
+
+    def _rate(self, problem: Problem) -> float:
+        return float(self.eta)
+
+
+@dataclass(frozen=True)
+class SDCA(Solver):
+    """Stochastic dual coordinate ascent: each visit maximises the dual over one row's variables.
+
+    Hsieh, Chang, Lin, Keerthi & Sundararajan (2008); Shalev-Shwartz & Zhang (2013).
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Leave rows out for a while whose variables have settled.
+    sampling : {"permutation", "fixed", "iid"}, default="permutation"
+        The order of the rows in an epoch.
+    blocks : int or None, default=None
+        None: one row after the other. A number (16, say): as many logical blocks ascend side by side and are joined by
+        an exact line search; threads share the blocks, and the result is the same for any number of threads. Setting
+        the estimator's ``n_jobs`` to a number makes 16 the default. One output only; groups of classes are
+        parallel anyway.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, SDCA
+    >>> LinearSVC(solver=SDCA(), lam=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    shrinking: bool = True
+    sampling: Sampling = "permutation"
+    blocks: int | None = None
+    name: ClassVar[str] = "sdca"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "search")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if intercept == "search" and problem.joint:
+            raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
+
+    def __post_init__(self) -> None:
+        _check_in(self, "sampling", ("iid", "fixed", "permutation"))
+        if self.blocks is not None and (not isinstance(self.blocks, int | np.integer) or self.blocks < 1):
+            raise ValueError(f"SDCA: blocks={self.blocks!r} must be None or a whole number >= 1")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._bias_search import BiasSearchEngine
+        from pegasos._stochastic import DualAscentEngine
+
+        blocks = int(self.blocks) if self.blocks is not None and problem.outputs == 1 else 0
+        kind = BiasSearchEngine if intercept == "search" else DualAscentEngine
+        return kind(problem, shrinking=self.shrinking, sampling=self.sampling, blocks=blocks, seed=seed)
+
+
+_SCALAR = tuple(name for name, cls in LOSSES.items() if cls.kind != "joint")
+
+
+@dataclass(frozen=True)
+class CuttingPlane(Solver):
+    """SVM-Perf's cutting planes in one-slack form, with the line search of OCAS.
+
+    The mean loss is replaced by the maximum of its tangent planes; each iteration adds one, at a point near the best
+    weights so far, and solves a small quadratic program. Joachims (2006); Franc & Sonnenburg (2008); Teo et al. (2010).
+
+    Parameters
+    ----------
+    max_planes : int, default=200
+        Planes kept; the longest unused ones go first.
+
+    Examples
+    --------
+    >>> from pegasos import CuttingPlane, LinearSVC
+    >>> LinearSVC(solver=CuttingPlane(), lam=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    max_planes: int = 200
+    name: ClassVar[str] = "cutting_plane"
+    losses: ClassVar[tuple[str, ...]] = _SCALAR
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.max_planes, int | np.integer) or self.max_planes < 2:
+            raise ValueError(f"CuttingPlane: max_planes={self.max_planes!r} must be a whole number >= 2")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._cutting_plane import CuttingPlaneEngine
+
+        return CuttingPlaneEngine(problem, max_planes=int(self.max_planes))
+
+
+@dataclass(frozen=True)
+class InteriorPoint(Solver):
+    """Second-order methods for narrow data: their cost grows with the square of the number of columns.
+
+    The hinge, ε-insensitive and quantile losses go to a primal-dual interior point method whose normal equations are
+    columns × columns (Ferris & Munson 2002; Fine & Scheinberg 2001), smooth losses to Newton's method with a line
+    search. A couple of dozen passes reach 1e-6 whatever λ.
+
+    Parameters
+    ----------
+    max_columns : int, default=5000
+        Refuse wider data, whose n × n matrix would be too large.
+
+    Examples
+    --------
+    >>> from pegasos import InteriorPoint, LinearSVC
+    >>> model = LinearSVC(solver=InteriorPoint(), tol=1e-9).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.relative_gap < 1e-9
+    True
+    """
+
+    max_columns: int = 5000
+    name: ClassVar[str] = "interior_point"
+    losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.smooth or cls.piecewise_linear)
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        width = problem.examples.n * (problem.outputs if problem.joint else 1)
+        if width > self.max_columns:
+            raise ValueError(
+                f"solver 'interior_point' is for narrow data: {width} columns exceed max_columns={self.max_columns}; "
+                "use 'sdca', or raise InteriorPoint(max_columns=...)"
+            )
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._interior_point import InteriorPointEngine
+        from pegasos._newton import NewtonEngine
+
+        return NewtonEngine(problem) if problem.loss.smooth else InteriorPointEngine(problem, seed)
+
+
+@dataclass(frozen=True)
+class Auto(Solver):
+    """The default: chooses by size, hardness κ = λm/R² and progress; see the guide's page on choosing a solver.
+
+    Narrow data go to :class:`InteriorPoint` where that is cheaper than the epochs :class:`SDCA` would need. All else
+    begins with one epoch of :class:`Pegasos`, whose dual point starts :class:`SDCA`; if that stalls on narrow data,
+    the interior point method takes over.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> LinearSVC(solver="auto").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    blocks: int | None = None
+    name: ClassVar[str] = "auto"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch", "search")
+
+    def _specialist(self, intercept: str) -> Solver | None:
+        """The solver for the intercepts that only one kind of solver can learn."""
+        if intercept in ("subgradient", "batch"):
+            return Pegasos(batch_size=64 if intercept == "batch" else 1)
+        return SDCA(blocks=self.blocks) if intercept == "search" else None
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if (specialist := self._specialist(intercept)) is not None:
+            specialist.check(problem, intercept)
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._auto import AutoEngine
+
+        if (specialist := self._specialist(intercept)) is not None:
+            return specialist.engine(problem, intercept, seed)
+        return AutoEngine(problem, intercept=intercept, blocks=self.blocks, seed=seed)
+
+
+#: Every solver by its name.
+SOLVERS: dict[str, type[Solver]] = {
+    cls.name: cls for cls in (Auto, Pegasos, Norma, SGD, SDCA, CuttingPlane, InteriorPoint)
+}
+
+
+def resolve(solver: str | Solver) -> Solver:
+    """The solver object that a user's ``solver`` means."""
+    if isinstance(solver, Solver):
+        return solver
+    if isinstance(solver, str) and solver in SOLVERS:
+        return SOLVERS[solver]()
+    raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object")
