@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import csv
+import ctypes
+import gc
 import json
 import subprocess
 import sys
@@ -56,7 +58,9 @@ def resident(field: str = "VmRSS") -> int:
 
 
 def forget_peak() -> None:
-    """Start counting the highest resident memory anew (Linux)."""
+    """Give freed memory back, lest a fit live on it unseen, and start counting the highest memory anew (Linux)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
 
 

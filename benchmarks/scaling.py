@@ -45,15 +45,15 @@ def pegasos_path(part: Problem, whole: Problem, max_visits: int) -> Iterable[tup
     inner = Inner(examples(part.X), losses.Hinge(), part.signs()[0], outputs=1, lam=part.lam)
     engine = solvers.Pegasos().engine(inner, "none", 0)
     (solver,) = engine.lanes.solvers
-    visits, seconds, target = 0, 0.0, 5_000.0
+    visits, seconds, target = 0, 0.0, 5_000
     while visits < max_visits:
         while visits < target:
             start = time.perf_counter()
-            solver.advance(int(target) - visits)
+            solver.advance(target - visits)  # never past the end of an epoch
             seconds += time.perf_counter() - start
             visits = round(engine.epochs * part.m)
         yield visits, seconds, judge.objective(whole, engine.model()[0])
-        target = max(target * 1.25, visits + 1)
+        target = visits * 5 // 4
 
 
 def liblinear_path(part: Problem, whole: Problem) -> Iterable[tuple[int, float, float]]:

@@ -73,12 +73,8 @@ std::tuple<double, double, bool> best_offset(const LossObject& self, const Vecto
     for (std::size_t i = 0; i < n; ++i) total += pc[i];
     return std::visit(
         [&](const auto& l) {
-            const auto sum = [&](double b) {
-                double s = 0;
-                for (std::size_t i = 0; i < n; ++i) s += pc[i] * l.slope(pz[i] + b, py[i]);
-                return s;
-            };
-            const Crossing at = zero_crossing(sum, start, total);
+            const auto term = [&](std::int64_t i, double b) { return pc[i] * l.slope(pz[i] + b, py[i]); };
+            const Crossing at = zero_crossing_of_sum(std::int64_t(n), term, start, total);
             return std::tuple{at.lo, at.hi, at.flat};
         },
         self.loss);

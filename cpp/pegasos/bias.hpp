@@ -2,6 +2,8 @@
 // increases, passes zero (2011 paper, Eq. 24; for the hinge loss a weighted median).
 #pragma once
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 namespace pegasos {
 
@@ -22,7 +24,9 @@ Crossing zero_crossing(F&& G, double start, double total) {
     if (open_left && open_right) return {start, start, true};
     const auto bisect = [&](auto&& is_left) {
         double a = lo, b = hi;
-        for (double mid; mid = 0.5 * (a + b), mid > a && mid < b;) (is_left(G(mid)) ? a : b) = mid;
+        // Down to neighbouring numbers, or (around zero, where those are denormal) to 1e-40.
+        for (double mid; mid = 0.5 * (a + b), mid > a && mid < b && b - a > 1e-40;)
+            (is_left(G(mid)) ? a : b) = mid;
         return Crossing{a, b, false};
     };
     if (open_left) {
@@ -33,6 +37,42 @@ Crossing zero_crossing(F&& G, double start, double total) {
     if (G(fall.hi) < -zero) return fall;
     if (open_right) return {fall.hi, fall.hi, true};
     return {fall.hi, bisect([&](double g) { return g >= -zero; }).lo, true};
+}
+
+// The crossing of G(b) = Σ_i term(i, b) over n terms, none of which increases with b. Once the crossing is bracketed,
+// terms that are equal at both ends of the bracket are constant between them and are summed once.
+template <class F>
+Crossing zero_crossing_of_sum(std::int64_t n, F&& term, double start, double total) {
+    const auto sum = [&](double b) {
+        double g = 0;
+        for (std::int64_t i = 0; i < n; ++i) g += term(i, b);
+        return g;
+    };
+    const double zero = 1e-12 * total;
+    double lo = start, hi = start, step = 1;
+    for (; sum(lo) <= zero && step < 1e9; step *= 10) lo = start - step;
+    for (step = 1; sum(hi) >= -zero && step < 1e9; step *= 10) hi = start + step;
+    if (step >= 1e9 || sum(lo) <= zero) return zero_crossing(sum, start, total);
+    for (int halving = 0; halving < 10; ++halving) {
+        const double mid = 0.5 * (lo + hi), g = sum(mid);
+        if (std::abs(g) <= zero) break;
+        (g > 0 ? lo : hi) = mid;
+    }
+    double settled = 0;
+    std::vector<std::int64_t> open;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double left = term(i, lo);
+        if (left == term(i, hi))
+            settled += left;
+        else
+            open.push_back(i);
+    }
+    const auto rest = [&](double b) {
+        double g = settled;
+        for (const std::int64_t i : open) g += term(i, b);
+        return g;
+    };
+    return zero_crossing(rest, 0.5 * (lo + hi), total);
 }
 
 }  // namespace pegasos

@@ -4,7 +4,7 @@
 // of w with its steps damped by σ (q → σq: CoCoA+'s local problem, Ma et al. 2015); the parts' changes δu, δw = Σ_k δw_k
 // are then added with the step γ ∈ [0, 1] that maximises
 //
-//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i)),
+//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset δ_i),
 //
 // a lower bound of the dual's increase for any concave conjugate, exact for the hinge loss. So the dual never falls,
 // whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019 for the line
@@ -99,7 +99,7 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
             out.step(i, &z, this->sigma_ * q, &u);
             if (u == old) continue;
             const double y = out.y(i, 0), coef = this->sigma_ * (u - old) * share;
-            p.gain += c * (out.loss.conjugate(u, y) - out.loss.conjugate(old, y));
+            p.gain += c * (out.loss.conjugate(u, y) - out.loss.conjugate(old, y) - this->offset_[0] * (u - old));
             p.moves.emplace_back(i, u - old);
             ops.axpy(i, &coef, p.W.data());
         }

@@ -24,15 +24,20 @@ void each_stretch(int64_t rows, int threads, F&& f) {
 
 template <class T, class I>
 void check_row(const CsrRows<T, I>& r, int64_t i, Inspection& found) {
-    int64_t previous = -1;
-    for (int64_t p = r.indptr[i]; p < int64_t(r.indptr[i + 1]); ++p) {
-        const int64_t j = int64_t(r.indices[p]);
-        if (j < 0 || j >= r.cols) {
-            if (found.bad_index_row < 0) found.bad_index_row = i, found.bad_index = j;
-            return;
-        }
-        found.repeated |= j <= previous;
+    // One branch a row: an index is outside [0, cols) exactly if it is not below cols as an unsigned number.
+    const int64_t first = r.indptr[i], last = r.indptr[i + 1];
+    bool outside = false, repeated = false;
+    I previous = -1;
+    for (int64_t p = first; p < last; ++p) {
+        const I j = r.indices[p];
+        outside |= std::make_unsigned_t<I>(j) >= std::uint64_t(r.cols);
+        repeated |= j <= previous;
         previous = j;
+    }
+    found.repeated |= repeated;
+    if (outside && found.bad_index_row < 0) {
+        const auto wrong = std::find_if(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
+        found.bad_index_row = i, found.bad_index = int64_t(*wrong);
     }
 }
 template <class T>
@@ -130,32 +135,78 @@ void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* 
     });
 }
 
+namespace {
+
+// Adds d x̃ x̃ᵀ on and above the diagonal, entry by entry: for rows with few entries. Column indices increase.
+struct SparseGram {
+    int64_t n, N;
+    double* M;
+    std::vector<std::pair<int64_t, double>> entries{};
+
+    template <class Rows>
+    void add(const Rows& rows, int64_t i, double d) {
+        entries.clear();
+        rows.each(i, [&](int64_t j, double x) { entries.emplace_back(j, x); });
+        entries.emplace_back(n, 1.0);
+        for (std::size_t a = 0; a < entries.size(); ++a) {
+            const double da = d * entries[a].second;
+            double* line = M + entries[a].first * N;
+            for (std::size_t b = a; b < entries.size(); ++b) line[entries[b].first] += da * entries[b].second;
+        }
+    }
+    void flush() {}
+};
+
+// The same by blocks of scaled rows √d x̃ that fit the cache.
+struct DenseGram {
+    int64_t n, N;
+    double* M;
+    int64_t room = std::max<int64_t>(16, 16384 / N), used = 0;
+    Buffer block = Buffer(room * N);
+    simd::Syrk syrk = simd::syrk();
+
+    template <class Rows>
+    void add(const Rows& rows, int64_t i, double d) {
+        const double root = std::sqrt(d);
+        double* line = &block[used * N];
+        if constexpr (Rows::sparse) std::fill_n(line, N, 0.0);
+        rows.each(i, [&](int64_t j, double x) { line[j] = root * x; });
+        line[n] = root;
+        if (++used == room) flush();
+    }
+    void flush() {
+        syrk(block.data(), used, int(N), M);
+        used = 0;
+    }
+};
+
+}  // namespace
+
 void gram(const AnyRows& any, Subset subset, const double* d, double* M, int threads) {
     with_rows(any, [&](const auto& rows) {
-        const int64_t n = rows.cols, N = n + 1;
-        const int64_t blocks = std::clamp<int64_t>(rows.nnz() / (16 * N * N + 65536), 1, 16);
+        const int64_t n = rows.cols, N = (n + simd::lane_block) / simd::lane_block * simd::lane_block;
+        // A sparse row costs nnz² entry by entry, and N² at a much better rate when filled up.
+        const double per_row = double(rows.nnz()) / double(std::max<int64_t>(1, rows.rows));
+        const bool fill = !rows.sparse || 16 * per_row * per_row > double(N * N);
+        const int64_t blocks = std::clamp<int64_t>(rows.nnz() / (N * N + 65536), 1, 16);
         std::vector<Buffer> parts(blocks);
         parallel_for(threads, blocks, [&](int64_t t) {
-            Buffer& mine = parts[t];
-            mine.assign(N * N, 0.0);
-            std::vector<std::pair<int64_t, double>> row;
-            for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r) {
-                if (d[r] == 0) continue;
-                row.clear();
-                rows.each(subset[r], [&](int64_t j, double x) { row.emplace_back(j, x); });
-                row.emplace_back(n, 1.0);
-                for (std::size_t a = 0; a < row.size(); ++a) {  // indices increase: only the upper triangle is touched
-                    const double da = d[r] * row[a].second;
-                    double* line = &mine[row[a].first * N];
-                    for (std::size_t b = a; b < row.size(); ++b) line[row[b].first] += da * row[b].second;
-                }
-            }
+            parts[t].assign(N * N, 0.0);
+            const auto accumulate = [&](auto gram) {
+                for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r)
+                    if (d[r] != 0) gram.add(rows, subset[r], d[r]);
+                gram.flush();
+            };
+            if (fill)
+                accumulate(DenseGram{n, N, parts[t].data()});
+            else
+                accumulate(SparseGram{n, N, parts[t].data()});
         });
-        for (int64_t j = 0; j < N; ++j)
-            for (int64_t k = j; k < N; ++k) {
+        for (int64_t j = 0; j <= n; ++j)
+            for (int64_t k = j; k <= n; ++k) {
                 double sum = 0;
                 for (const auto& p : parts) sum += p[j * N + k];
-                M[j * N + k] = M[k * N + j] = sum;
+                M[j * (n + 1) + k] = M[k * (n + 1) + j] = sum;
             }
     });
 }

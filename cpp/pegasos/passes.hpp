@@ -33,7 +33,7 @@ void scores(const AnyRows&, Subset, const double* W, const double* b, int K, dou
 // W (K × n) = Cᵀ X, with C (subset × K).
 void adjoint(const AnyRows&, Subset, const double* C, int K, double* W, int threads);
 
-// M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1); for sparse rows.
+// M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1).
 void gram(const AnyRows&, Subset, const double* d, double* M, int threads);
 
 // The largest |x_ij| of each column.

@@ -55,7 +55,7 @@ class PegasosSolver final : public PegasosBase {
         : ops_{rows, std::move(out), options.feature},
           c_(c),
           o_(options),
-          L_(ops_.L()),
+          L_{ops_.L()},
           v_(ops_.size()),
           U_(rows.rows * L_),
           window_(U_.size()),
@@ -171,7 +171,10 @@ class PegasosSolver final : public PegasosBase {
 
     void step(int64_t k) {
         const int64_t* batch = order_.data() + at_;
-        for (int64_t r = at_ + k; r < std::min(at_ + k + 3, ops_.rows.rows); ++r) ops_.rows.prefetch(order_[r]);
+        for (int64_t r = at_ + ahead; r < std::min(at_ + ahead + k, ops_.rows.rows); ++r) {
+            ops_.rows.prefetch(order_[r]);
+            __builtin_prefetch(&U_[order_[r] * L_]);
+        }
         scales(scale_.data());
         ++steps_;
         if (o_.average) carry();
@@ -195,7 +198,7 @@ class PegasosSolver final : public PegasosBase {
         for (int64_t r = 0; r < k; ++r) add(batch[r], &g_[r * L_], gain, k);
         at_ += k;
         if (o_.radius > 0) project();
-        if (*std::min_element(pi_.begin(), pi_.end()) < 1e-9) fold();
+        if (shrinks_ && *std::min_element(pi_.begin(), pi_.end()) < 1e-9) fold();
     }
 
     void add(int64_t i, const double* g, double gain, int64_t k) {
@@ -325,10 +328,13 @@ class PegasosSolver final : public PegasosBase {
         new_epoch();
     }
 
+    static constexpr int64_t ahead = 4;  // rows between asking the cache for a row and visiting it
+
     LaneOps<Rows, Output> ops_;
     Weights c_;
     PegasosOptions o_;
-    int L_;
+    bool shrinks_ = o_.schedule != Schedule::pegasos || o_.radius > 0;
+    typename LaneOps<Rows, Output>::Lanes L_;
     Iterate which_ = Iterate::last;
     Buffer v_, U_, window_, next_window_, pi_, b_;
     Buffer scale_, z_, g_, coef_, norm_;

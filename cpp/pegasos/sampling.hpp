@@ -12,13 +12,13 @@ namespace pegasos {
 enum class Sampling { iid, fixed, permutation };
 
 // Shuffles v. Up to `whole` entries: Fisher–Yates. Longer lists are shuffled so that neighbours in memory are visited
-// close together in time: blocks of 64 consecutive entries are put in random order, and each run of 16 blocks is then
-// shuffled whole. Sixteen far-apart blocks at a time keep the mix even for files sorted by class.
+// close together in time: blocks of 128 consecutive entries are put in random order, and each run of 8 blocks is then
+// shuffled whole. Eight far-apart blocks at a time keep the mix even for files sorted by class.
 inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 4096) {
     const auto fisher_yates = [&rng](auto first, std::int64_t n) {
         for (std::int64_t i = n - 1; i > 0; --i) std::swap(first[i], first[rng.below(i + 1)]);
     };
-    const std::int64_t n = std::int64_t(v.size()), block = 64, mixed = 16 * block;
+    const std::int64_t n = std::int64_t(v.size()), block = 128, mixed = 8 * block;
     if (n <= whole) return fisher_yates(v.begin(), n);
     std::vector<std::int64_t> blocks((n + block - 1) / block);
     std::iota(blocks.begin(), blocks.end(), 0);

@@ -53,7 +53,7 @@ class SdcaState : public SdcaBase {
           c_(c),
           x2_(squared_norms),
           o_(options),
-          L_(ops_.L()),
+          L_{ops_.L()},
           W_(ops_.size()),
           u_(rows.rows * L_),
           offset_(L_),
@@ -168,7 +168,7 @@ class SdcaState : public SdcaBase {
     Weights c_;
     const double* x2_;
     SdcaOptions o_;
-    int L_;
+    typename LaneOps<Rows, Output>::Lanes L_;
     Buffer W_, u_, offset_;
     std::vector<int64_t> active_, order_{};
     Buffer value_, gap_, last_value_, last_gap_;
@@ -226,7 +226,7 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
 
     void visit(int64_t i) {
         auto& ops = this->ops_;
-        const int L = ops.single ? 1 : this->L_;
+        const int L = this->L_;
         double* u = &this->u_[i * L];
         const double c = this->c_[i], share = this->share(i);
         if (c == 0) return;

@@ -4,7 +4,8 @@ namespace pegasos::simd {
 
 #define PEGASOS_DECLARE(isa)                 \
     extern const Kernels<float> table_float_##isa; \
-    extern const Kernels<double> table_double_##isa;
+    extern const Kernels<double> table_double_##isa; \
+    extern const Syrk table_syrk_##isa;
 PEGASOS_DECLARE(baseline)
 
 #ifdef PEGASOS_X86_DISPATCH
@@ -23,6 +24,7 @@ template <>
 const Kernels<double>& kernels<double>() {
     return level == 4 ? table_double_v4 : level == 3 ? table_double_v3 : table_double_baseline;
 }
+Syrk syrk() { return level == 4 ? table_syrk_v4 : level == 3 ? table_syrk_v3 : table_syrk_baseline; }
 const char* instruction_set() { return level == 4 ? "v4" : level == 3 ? "v3" : "baseline"; }
 #else
 template <>
@@ -33,6 +35,7 @@ template <>
 const Kernels<double>& kernels<double>() {
     return table_double_baseline;
 }
+Syrk syrk() { return table_syrk_baseline; }
 const char* instruction_set() { return "baseline"; }
 #endif
 

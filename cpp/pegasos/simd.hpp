@@ -29,6 +29,10 @@ struct Kernels {
                                 double* W, int L);
 };
 
+// M (N × N) += AᵀA on and above the diagonal, for A (rows × N); N is a multiple of lane_block.
+using Syrk = void (*)(const double* A, std::int64_t rows, int N, double* M);
+Syrk syrk();
+
 // The table for the best instruction set of this machine.
 template <class T>
 const Kernels<T>& kernels();

@@ -130,6 +130,37 @@ constexpr Kernels<T> table{
     },
 };
 
+// A tile of AᵀA: I × 8J entries held in registers while the rows stream by.
+template <int I, int J>
+inline void syrk_tile(const double* A, int64_t rows, int N, int i, int j, double* M) {
+    Vec c[I][J]{};
+    for (int64_t r = 0; r < rows; ++r) {
+        const double* a = A + r * N;
+        Vec b[J];
+        for (int q = 0; q < J; ++q) b[q] = load(a + j + q * B);
+        for (int p = 0; p < I; ++p)
+            for (int q = 0; q < J; ++q) c[p][q] += a[i + p] * b[q];
+    }
+    for (int p = 0; p < I; ++p)
+        for (int q = 0; q < J; ++q) {
+            double* m = M + int64_t(i + p) * N + j + q * B;
+            store(m, load(m) + c[p][q]);
+        }
+}
+
+void syrk_kernel(const double* A, int64_t rows, int N, double* M) {
+#ifdef __AVX512F__
+    constexpr int I = 8, J = 2;  // 16 of 32 registers
+#else
+    constexpr int I = 4, J = 1;
+#endif
+    int j = 0;
+    for (; j + J * B <= N; j += J * B)
+        for (int i = 0; i < j + J * B; i += I) syrk_tile<I, J>(A, rows, N, i, j, M);
+    for (; j < N; j += B)
+        for (int i = 0; i < j + B; i += I) syrk_tile<I, 1>(A, rows, N, i, j, M);
+}
+
 }  // namespace
 
 #define PEGASOS_JOIN_(a, b) a##b
@@ -140,5 +171,7 @@ extern const Kernels<float> PEGASOS_TABLE(float);
 extern const Kernels<double> PEGASOS_TABLE(double);
 const Kernels<float> PEGASOS_TABLE(float) = table<float>;
 const Kernels<double> PEGASOS_TABLE(double) = table<double>;
+extern const Syrk PEGASOS_TABLE(syrk);
+const Syrk PEGASOS_TABLE(syrk) = syrk_kernel;
 
 }  // namespace pegasos::simd

@@ -101,6 +101,12 @@ struct LaneOps {
     double feature;  // value of the constant feature; 0: none
 
     static constexpr bool single = requires { requires Output::lanes() == 1; };
+    // The number of lanes, known to the compiler where it is one: loops over lanes then vanish.
+    struct One {
+        int value;
+        constexpr operator int() const { return 1; }
+    };
+    using Lanes = std::conditional_t<single, One, int>;
     int L() const { return out.lanes(); }
     int64_t size() const { return (rows.cols + 1) * L(); }
 

@@ -143,6 +143,7 @@ class AutoEngine:
     def state(self) -> dict[str, Any]:
         stages = ("pegasos", "sdca", "second_order")
         mine = {"auto.stage": np.array([float(stages.index(self.stage))]), "auto.spent": np.array([self.spent])}
+        mine["auto.history"] = np.array(self.history).reshape(-1, 2)
         return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -152,4 +153,5 @@ class AutoEngine:
             self.engine = make.get(stage, self._second_order)()
             self.stage = stage
         self.spent = float(state["auto.spent"][0])
+        self.history = [(float(e), float(g)) for e, g in state["auto.history"]]
         self.engine.restore({k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")})

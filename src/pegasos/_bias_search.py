@@ -73,6 +73,7 @@ class BiasSearchEngine:
             near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
             self.b[k] = b if near else bounds.b[k]
         self.inner.start(u, self.b)
+        self.inner.reactivate(bounds.Z - bounds.b + self.b)
         self.length = min(1.2 * self.length, 50.0)
         self.round_ends = self.epochs + self.length
 
@@ -93,13 +94,17 @@ def lowest(lines: list[tuple[float, float]]) -> tuple[float, float]:
     heights, slopes = np.array(lines).T
     if (slopes > 0).all() or (slopes < 0).all():
         return 0.0, -np.inf
+    # The least value is that of the highest crossing of a falling (or level) line and a rising (or level) one.
     up, down = slopes >= 0, slopes <= 0
-    # The minimum is at a crossing of a falling and a rising line: the highest of those crossings.
     h1, s1 = heights[down][:, None], slopes[down][:, None]
     h2, s2 = heights[up][None, :], slopes[up][None, :]
     steep = s2 - s1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        b = np.where(steep > 0, (h1 - h2) / np.where(steep > 0, steep, 1.0), 0.0)
-        value = np.where(steep > 0, h1 + s1 * b, np.maximum(h1, h2))
-    i, j = np.unravel_index(int(np.argmax(value)), value.shape)
-    return float(b[i, j]), float(value[i, j])
+    crossing = h1 + s1 * (h1 - h2) / np.where(steep > 0, steep, 1.0)
+    value = float(np.where(steep > 0, crossing, np.maximum(h1, h2)).max())
+    # It is taken between the last falling line that comes down to it and the first rising one that leaves it.
+    falling, rising = slopes < 0, slopes > 0
+    left = ((value - heights[falling]) / slopes[falling]).max(initial=-np.inf)
+    right = ((value - heights[rising]) / slopes[rising]).min(initial=np.inf)
+    if np.isinf(left) and np.isinf(right):
+        return 0.0, value
+    return float(left if np.isinf(right) else right if np.isinf(left) else 0.5 * (left + right)), value

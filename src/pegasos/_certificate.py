@@ -151,7 +151,7 @@ def _transport(problem: Problem, u: Array) -> Array:
     have = problem.c @ alpha
     want = np.bincount(problem.target, weights=problem.c, minlength=problem.outputs)
     surplus, lack = np.maximum(have - want, 0), np.maximum(want - have, 0)
-    if surplus.sum() > 0:
+    if surplus.sum() > 0 and lack.sum() > 0:
         given = alpha * np.divide(surplus, have, out=np.zeros_like(have), where=have > 0)
         alpha = alpha - given + np.outer(given.sum(axis=1), lack / lack.sum())
     alpha *= -1.0

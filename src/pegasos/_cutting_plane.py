@@ -188,10 +188,12 @@ class CuttingPlaneEngine:
     def state(self) -> dict[str, Any]:
         names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
         named = {f"{k}.{name}": np.array(getattr(b, name)) for k, b in enumerate(self.bundles) for name in names}
-        return named | {"passes": np.array([self.passes]), "turn": np.array([float(self.turn)]), "done": self.done * 1.0}
+        scalars = {"passes": self.passes, "turn": self.turn, "checked": self.checked, "tol": self.tol}
+        return named | {"done": self.done * 1.0} | {name: np.array([float(v)]) for name, v in scalars.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
+        self.checked, self.tol = float(state["checked"][0]), float(state["tol"][0])
         self.done = state["done"].astype(bool)
         for key, value in state.items():
             if "." in key:

@@ -92,11 +92,13 @@ class _Loop:
         bounds = certify(self.problem, W, b, u)
         # Every dual value is a lower bound for good; the primal value is that of the weights at hand.
         own = self.engine.lower_bound()
-        self.dual = np.maximum(self.dual, bounds.dual if own is None else np.maximum(bounds.dual, own))
+        self.dual = np.fmax(self.dual, bounds.dual if own is None else np.fmax(bounds.dual, own))
         self.W, self.b, self.u, self.primal = W, bounds.b, u, bounds.primal
         gap = np.maximum(self.primal - self.dual, 0.0)
-        # At an optimum of zero (a perfect fit) no gap is small relative to it: judge by the loss at zero instead.
-        self.converged = bool(np.all(gap <= self.limits.tol * np.maximum(self.primal, 1e-9 * self.scale)))
+        # At an optimum of zero (a perfect fit) no gap is small relative to it: judge by the loss at zero instead. A fit
+        # that has run away to infinity has an infinite gap, whatever it is compared with.
+        small = gap <= self.limits.tol * np.maximum(self.primal, 1e-9 * self.scale)
+        self.converged = bool(np.all(small & np.isfinite(self.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint()
         self.trace.append(checkpoint)
         if self.watch.verbose:
@@ -121,8 +123,8 @@ class _Loop:
 
     def _checkpoint(self) -> Checkpoint:
         primal, dual = float(self.primal.sum()), float(self.dual.sum())
-        gap = max(primal - dual, 0.0)
-        relative = gap / primal if primal > 0 else float(gap > 0)
+        gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
+        relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
         return Checkpoint(
             self.engine.epochs, time.perf_counter() - self.began, primal, dual, gap, relative, self.W, self.b
         )

@@ -23,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._normal import EAGER, Design, NormalSolver
 from pegasos._problem import Problem
 from pegasos.losses import EpsilonInsensitive, Hinge, Quantile
-
-Direction = tuple[Array, Array, Array, Array, Array]
 
 
 class Boxes:
@@ -50,20 +49,16 @@ class Boxes:
         # Rows of weight zero have an empty box; a hair's breadth keeps the arithmetic alive and changes nothing.
         np.maximum(self.h, 1e-12 * self.h.max(), out=self.h)
 
-    def residual(self, score: Array) -> Array:
-        """s∘score − p: positive where a belongs at 0, negative where it belongs at h."""
-        return np.asarray(self.s * score - self.p)
-
 
 class InteriorPoint:
     """The iteration on some rows of :class:`Boxes`, started on the central path through the weights β.
 
-    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. ``fixed``: what rows left out, held
-    at their bounds, add to X̃ᵀ(s∘a).
+    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. The arithmetic row by row is done by
+    ``cpp/pegasos/box_path.hpp``; here are the products with X̃ and the order of things.
     """
 
     #: Centrality correctors a step may try; each costs two passes, a normal matrix many more.
-    CORRECTORS = 3
+    CORRECTORS = 1
 
     def __init__(
         self,
@@ -73,84 +68,53 @@ class InteriorPoint:
         *,
         index: Array | None = None,
         weight: float = 1.0,
-        fixed: Array | None = None,
-        mu: float | None = None,
+        nearness: float = 1.0,
     ) -> None:
         self.design = Design(problem.examples, problem.bias != "none", problem.threads, index)
         take = slice(None) if index is None else index
-        self.s, self.p, self.h = boxes.s[:, take], boxes.p[:, take], weight * boxes.h[:, take]
-        self.R = regularisation(problem)
-        self.fixed = np.zeros_like(self.R) if fixed is None else fixed
-        self.beta, self.iterations, self.step = beta.copy(), 0, 1.0
-        self.score = self.design.forward(beta)
-        r, h = self.s * self.score - self.p, self.h
-        if mu is None:  # as large as what is to be balanced: starts any closer to the border stall
-            mu = float(np.mean(h * np.maximum(np.abs(r), np.abs(self.p) if not beta.any() else 0.0)))
-        mu = max(mu, 1e-300)
-        # z − v = r with a z = (h − a) v = μ has one solution, written so that nothing cancels.
-        root = np.sqrt((r * h) ** 2 + 4 * mu**2)
-        self.a = 2 * mu * h / (2 * mu + root + r * h)
-        self.t = 2 * mu * h / (2 * mu + root - r * h)
-        self.z, self.v = mu / self.a, mu / self.t
+        s, p, h = (np.ascontiguousarray(a[:, take]) for a in (boxes.s, boxes.p, weight * boxes.h))
+        self.R, self.beta, self.iterations, self.step = regularisation(problem), beta.copy(), 0, 1.0
+        score = self.design.forward(beta)
+        # μ as large as what is to be balanced: starts closer to the border stall, unless the weights are good already.
+        mu = nearness * float(np.mean(h * np.abs(s * score - p)))
+        self.path = _core.BoxPath(h, s, p, score, max(mu, 1e-300))
+        self.size = h.size
 
     @property
-    def mu(self) -> float:
-        """Mean complementarity."""
-        return float(np.vdot(self.a, self.z) + np.vdot(self.t, self.v)) / (2 * self.a.size)
+    def gap(self) -> float:
+        """The sum of all complementarities: the duality gap, once the path is feasible."""
+        return float(2 * self.size * self.path.mu)
 
     def iterate(self) -> None:
         """One predictor-corrector step."""
-        a, t, z, v, s = self.a, self.t, self.z, self.v, self.s
-        inverse = 1.0 / (z / a + v / t)
-        M = self.design.gram(inverse.sum(axis=0))
+        path = self.path
+        M = self.design.gram(path.weights())
         M[np.diag_indices_from(M)] += self.R
         solver = NormalSolver(M)
-        r_beta = self.fixed + self.design.adjoint((s * a).sum(axis=0)) - self.R * self.beta
-        r_dual = self.p + z - v - s * self.score
+        pull = self.R * self.beta
 
-        def direction(cl: Array, cu: Array) -> Direction:
-            r = r_dual + cl / a - cu / t
-            d_beta = solver.solve(r_beta + self.design.adjoint((s * inverse * r).sum(axis=0)))
-            d_score = self.design.forward(d_beta)
-            da = inverse * (r - s * d_score)
-            return d_beta, d_score, da, (cl - z * da) / a, (cu + v * da) / t
+        def direction() -> tuple[Array, float]:
+            d_beta = solver.solve(self.design.adjoint(path.right_side()) - pull)
+            return d_beta, path.complete(self.design.forward(d_beta))
 
-        mu = self.mu
-        _, _, da, dz, dv = direction(-a * z, -t * v)
-        far = self._longest(da, dz, dv)
-        affine = float(np.vdot(a + far * da, z + far * dz) + np.vdot(t - far * da, v + far * dv)) / (2 * a.size)
-        target = mu * max(affine / mu, 1e-5) ** 3
-        cl, cu = target - a * z - da * dz, target - t * v + da * dv
-        best = direction(cl, cu)
-        far = self._longest(*best[2:])
-        for _ in range(self.CORRECTORS):  # pull products that would end far from the target towards it
-            _, _, da, dz, dv = best
-            reach = min(1.0, 1.08 * far + 0.1)
-            low, high = (a + reach * da) * (z + reach * dz), (t - reach * da) * (v + reach * dv)
-            cl = cl + np.maximum(np.clip(low, 0.1 * target, 10 * target) - low, -10 * target)
-            cu = cu + np.maximum(np.clip(high, 0.1 * target, 10 * target) - high, -10 * target)
-            other = direction(cl, cu)
-            farther = self._longest(*other[2:])
+        _, far = direction()
+        target = path.mu * max(path.complementarity(far) / path.mu, 1e-5) ** 3
+        path.correct(target)
+        d_beta, far = direction()
+        path.keep()
+        for _ in range(self.CORRECTORS):
+            if far > 0.9:
+                break
+            path.centre(target, min(1.0, 1.08 * far + 0.1))
+            other, farther = direction()
             if farther < far + 0.01:
                 break
-            best, far = other, farther
-        d_beta, d_score, da, dz, dv = best
-        step = min(1.0, 0.995 * far)
-        self.beta += step * d_beta
-        self.score += step * d_score
-        self.a, self.t, self.z, self.v = a + step * da, t - step * da, z + step * dz, v + step * dv
+            d_beta, far = other, farther
+            path.keep()
+        self.step = min(1.0, 0.995 * far)
+        path.move(self.step)
+        self.beta += self.step * d_beta
         self.iterations += 1
-        self.step = step
-
-    def _longest(self, da: Array, dz: Array, dv: Array) -> float:
-        """The longest step ≤ 1 that keeps a, h − a, z and v nonnegative."""
-        pairs = ((self.a, da), (self.t, -da), (self.z, dz), (self.v, dv))
-        most = max(float(np.max(-dx / x)) for x, dx in pairs)
-        return 1.0 if most <= 1 else 1.0 / most
-
-    def state(self) -> dict[str, Any]:
-        """The arrays an iteration changes."""
-        return {name: np.array(getattr(self, name)) for name in ("beta", "score", "a", "t", "z", "v")}
 
 
 def regularisation(problem: Problem) -> Array:
@@ -164,12 +128,12 @@ def regularisation(problem: Problem) -> Array:
 class InteriorPointEngine:
     """Runs :class:`InteriorPoint` on each part of a problem in turn.
 
-    Long problems are rehearsed on a sample of their rows first: its weights are near those of the whole, and iterations
-    that only look for the neighbourhood are better spent on few rows.
+    Long problems are rehearsed on samples of their rows, each five times as long as the one before: the weights of a
+    sample are near those of the whole, and iterations that only look for the neighbourhood are better spent on few rows.
     """
 
-    #: Rows of a rehearsal, and how many times as many the whole must have for one to pay.
-    SAMPLE, TIMES = 20_000, 4
+    #: A sample has at least so many rows, and so many for each column; it is a fifth of what it rehearses.
+    SAMPLE, PER_COLUMN, SHARE = 20_000, 100, 5
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         self.problem = problem
@@ -177,16 +141,21 @@ class InteriorPointEngine:
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
         self.done = np.zeros(problem.parts, dtype=bool)
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
-        m, sample = problem.examples.m, max(self.SAMPLE, 100 * problem.examples.n)
-        index = None
-        if m >= self.TIMES * sample:
-            index = np.sort(np.random.default_rng(seed).choice(m, sample, replace=False))
+        least = max(self.SAMPLE, self.PER_COLUMN * problem.examples.n)
+        sizes = [problem.examples.m]
+        while sizes[-1] // self.SHARE >= least:
+            sizes.append(sizes[-1] // self.SHARE)
+        shuffled = np.random.default_rng(seed).permutation(problem.examples.m) if len(sizes) > 1 else None
+        #: The samples' rows, the shortest last; None for all rows.
+        self.samples = [None] + [np.sort(shuffled[:size]) for size in sizes[1:] if shuffled is not None]
         zero = np.zeros(len(regularisation(problem)))
-        self.paths = [
-            InteriorPoint(problem, boxes, zero, index=index, weight=1.0 if index is None else m / len(index))
-            for boxes in self.boxes
-        ]
-        self.rehearsing = [index is not None] * problem.parts
+        self.levels = [len(sizes) - 1] * problem.parts
+        self.paths = [self._path(part, zero, 1.0) for part in range(problem.parts)]
+
+    def _path(self, part: int, beta: Array, nearness: float) -> InteriorPoint:
+        index = self.samples[self.levels[part]]
+        weight = 1.0 if index is None else self.problem.examples.m / len(index)
+        return InteriorPoint(self.problem, self.boxes[part], beta, index=index, weight=weight, nearness=nearness)
 
     @property
     def epochs(self) -> float:
@@ -206,26 +175,15 @@ class InteriorPointEngine:
                 if not np.isfinite(path.beta).all():
                     self.stuck = "stalled: the normal equations lost all precision"
             self.passes += path.design.rows / self.problem.examples.m / self.problem.parts
-            if self.rehearsing[part]:
-                self._maybe_perform(part)
+            # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border than before.
+            if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
+                self.levels[part] -= 1
+                self.paths[part] = self._path(part, path.beta, 0.3)
         self.turn = (part + 1) % self.problem.parts
-
-    def _maybe_perform(self, part: int) -> None:
-        """Pass from the sample to all rows once the sample's gap is below a hundredth of its loss."""
-        path = self.paths[part]
-        loss = float((path.h * np.maximum(path.p - path.s * path.score, 0.0)).sum())
-        if 2 * path.a.size * path.mu > 0.01 * loss and path.iterations < 30:
-            return
-        boxes = self.boxes[part]
-        score = Design(self.problem.examples, self.problem.bias != "none", self.problem.threads).forward(path.beta)
-        # Weights this good deserve a start closer to the border than weights of zero.
-        mu = 0.3 * float(np.mean(boxes.h * np.abs(boxes.residual(score))))
-        self.paths[part] = InteriorPoint(self.problem, boxes, path.beta, mu=mu)
-        self.rehearsing[part] = False
 
     def due(self, tol: float) -> bool:
         self.tol = tol
-        return self.turn == 0 and not any(self.rehearsing)
+        return self.turn == 0 and not any(self.levels)
 
     def model(self) -> tuple[Array, Array]:
         n = self.problem.examples.n
@@ -234,10 +192,10 @@ class InteriorPointEngine:
         return W, b
 
     def duals(self) -> Array | None:
-        if any(self.rehearsing):
+        if any(self.levels):
             return None
-        columns = [(path.s * path.a).sum(axis=0) * boxes.unit for path, boxes in zip(self.paths, self.boxes, strict=True)]
-        return np.column_stack(columns)
+        pairs = zip(self.paths, self.boxes, strict=True)
+        return np.column_stack([ip.path.signed_sums() * boxes.unit for ip, boxes in pairs])
 
     def lower_bound(self) -> Array | None:
         return None
@@ -252,17 +210,18 @@ class InteriorPointEngine:
             self.stuck = "stalled: the steps have become too short"
 
     def state(self) -> dict[str, Any]:
-        named = {f"{k}.{name}": a for k, path in enumerate(self.paths) for name, a in path.state().items()}
-        scalars = {"passes": self.passes, "turn": self.turn, "rehearsing": self.rehearsing, "done": self.done}
+        named = {f"{k}.beta": ip.beta.copy() for k, ip in enumerate(self.paths)}
+        named |= {f"{k}.path": ip.path.state() for k, ip in enumerate(self.paths)}
+        scalars = {"passes": self.passes, "turn": self.turn, "levels": self.levels, "done": self.done}
         return named | {name: np.atleast_1d(np.asarray(v, dtype=float)) for name, v in scalars.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
         self.done = state["done"].astype(bool)
         zero = np.zeros(len(regularisation(self.problem)))
-        for k, rehearsing in enumerate(state["rehearsing"].astype(bool)):
-            if self.rehearsing[k] and not rehearsing:
-                self.paths[k] = InteriorPoint(self.problem, self.boxes[k], zero)
-            self.rehearsing[k] = bool(rehearsing)
-            for name in self.paths[k].state():
-                setattr(self.paths[k], name, state[f"{k}.{name}"].copy())
+        for k, level in enumerate(state["levels"].astype(int)):
+            if self.levels[k] != level:
+                self.levels[k] = int(level)
+                self.paths[k] = self._path(k, zero, 1.0)
+            self.paths[k].beta = state[f"{k}.beta"].copy()
+            self.paths[k].path.restore(state[f"{k}.path"])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +20,7 @@ from pegasos._certificate import Certificate
 from pegasos._data import Array, Examples, examples
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
+from pegasos._stream import Stream
 from pegasos._trace import Checkpoint, Trace
 from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
@@ -35,6 +38,26 @@ def thread_count(n_jobs: int | None) -> int:
     wanted = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(wanted, int(limit)) if limit.isdigit() and int(limit) > 0 else wanted
+
+
+Model = TypeVar("Model", bound="LinearModel")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
+    """Leave the estimator as it was when ``method`` raises, be it bad input, a callback or Ctrl-C."""
+
+    @wraps(method)
+    def call(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return call
 
 
 class LinearModel(BaseEstimator):  # type: ignore[misc]
@@ -78,8 +101,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             kind = Integral if whole else Real
             good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
             if not good or value < low or (strict and value == low):
-                what = "a whole number" if whole else "a number"
-                raise ValueError(f"{name}={value!r} must be {what} {'>' if strict else '>='} {low:g}{' or None' * none}")
+                what = f"{'a whole number' if whole else 'a number'} {'>' if strict else '>='} {low:g}"
+                raise ValueError(f"{name}={value!r} must be {what}{' or None' * none}")
 
         number("C", low=0, strict=True)
         number("lam", low=0, strict=True, none=True)
@@ -102,7 +125,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         if state is None:
             return 0
         if isinstance(state, Integral):
-            if not 0 <= state < 2**64:
+            if not 0 <= int(state) < 2**64:
                 raise ValueError(f"random_state={state!r} must lie between 0 and 2**64 - 1")
             return int(state)
         if isinstance(state, np.random.RandomState):
@@ -156,11 +179,13 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         limits = Limits(float(self.tol), int(self.max_iter), self.max_time)
         watch = Watch(self._user_callback(), bool(self.verbose), on_interrupt=self.on_interrupt)
         result = run(problem, engine, limits, watch)
-        if not result.certificate.converged and result.certificate.reason not in ("interrupted", "stopped by the callback"):
+        asked_for = ("interrupted", "stopped by the callback")
+        if not result.certificate.converged and result.certificate.reason not in asked_for:
             warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
         self.certificate_, self.trace_ = result.certificate, result.trace
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
+        self._stream = Stream(problem.lam, problem.examples.m)
         return result
 
     def _chosen_solver(self) -> Solver:
@@ -213,11 +238,12 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _advice(self, problem: Problem, c: Certificate) -> str:
         """What a fit that stopped too early should be told."""
-        lines = [
+        stopped = (
             f"{type(self).__name__} stopped before the gap reached tol={self.tol:g} times the objective ({c.reason}): "
             f"objective {c.primal:.6g}, lower bound {c.dual:.6g}, relative gap {c.relative_gap:.2e} "
             f"after {c.epochs:.0f} epochs and {c.seconds:.1f} s."
-        ]
+        )
+        lines = [stopped]
         scales = problem.examples.rows.column_scales()
         used = np.flatnonzero(scales > 0)
         if len(used) and scales[used].max() > 100 * scales[used].min():
@@ -230,7 +256,9 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
                 "sklearn.preprocessing.StandardScaler or MaxAbsScaler."
             )
         if problem.hardness < 1e-2:
-            lines.append("The regularisation is weak for rows of this size; a smaller C (a larger lam) is easier to solve.")
+            lines.append(
+                "The regularisation is weak for rows of this size; a smaller C (larger lam) is easier to solve."
+            )
         lines.append("Raise max_iter or max_time, or accept the gap with a larger tol.")
         return " ".join(lines)
 

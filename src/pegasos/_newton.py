@@ -38,6 +38,10 @@ class _Scalar:
         slope = self.design.adjoint(self.h * self.problem.core.slope(score, self.y))
         return slope, self.design.gram(self.h * self.problem.core.curvature(score, self.y))
 
+    def curvature_bound(self) -> Array:
+        """What ℓ″ never exceeds, in the place of ℓ″."""
+        return self.design.gram(self.h * self.problem.loss.smoothness)
+
     def duals(self, score: Array) -> Array:
         return np.asarray(self.problem.core.slope(score, self.y))[:, None]
 
@@ -77,6 +81,10 @@ class _Multinomial:
                 H[r * width : (r + 1) * width, k * width : (k + 1) * width] = block
         return slope, H
 
+    def curvature_bound(self) -> Array:
+        """diag(p) − ppᵀ ≤ ½: the same block for every class."""
+        return np.kron(np.eye(self.problem.outputs), self.design.gram(self.h * self.problem.loss.smoothness))
+
     def duals(self, score: Array) -> Array:
         return np.asarray(self.problem.core.slopes(score, self.problem.target))
 
@@ -113,9 +121,14 @@ class NewtonEngine:
         self.turn = (k + 1) % self.problem.parts
 
     def _step(self, k: int) -> bool:
+        """A Newton step; where the curvature vanishes (the straight parts of a loss), one with its upper bound."""
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
         slope, H = part.derivatives(score)
         gradient = part.R * beta - slope
+        return self._descend(k, gradient, H) or self._descend(k, gradient, part.curvature_bound())
+
+    def _descend(self, k: int, gradient: Array, H: Array) -> bool:
+        part, beta, score = self.parts[k], self.beta[k], self.score[k]
         H[np.diag_indices_from(H)] += part.R
         d = NormalSolver(H).solve(-gradient)
         descent = float(gradient @ d)
@@ -124,7 +137,7 @@ class NewtonEngine:
         along = part.forward(d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         step = 1.0
-        while step > 1e-12:  # Armijo's rule; scores move linearly, so a trial costs no pass over the rows
+        while step > 1e-8:  # Armijo's rule; scores move linearly, so a trial costs no pass over the rows
             trial = beta + step * d
             value = 0.5 * float(part.R @ trial**2) + part.loss(score + step * along)
             if value <= start + 1e-4 * step * descent:

@@ -5,16 +5,10 @@ x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy import linalg
-from threadpoolctl import threadpool_limits
 
 from pegasos._data import Array, Examples
-
-#: Rows are multiplied in blocks of about this many bytes, so that a scaled copy stays in cache.
-BLOCK_BYTES = 2**20
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
 EAGER = 2e7
@@ -27,9 +21,6 @@ class Design:
         self.examples, self.bias, self.threads, self.index = examples, bias, threads, index
         self.rows = examples.m if index is None else len(index)
         self.width = examples.n + int(bias)
-        # A sparse row costs nnz² by itself, and n² (at the speed of BLAS) when filled up.
-        per_row = examples.nnz / examples.m
-        self.fill = examples.is_sparse and 16 * per_row**2 > examples.n**2
 
     def forward(self, beta: Array) -> Array:
         """X̃β."""
@@ -46,41 +37,8 @@ class Design:
     def gram(self, d: Array) -> Array:
         """X̃ᵀ diag(d) X̃, d ≥ 0."""
         n = self.examples.n
-        if self.examples.is_sparse and not self.fill:
-            M = np.asarray(self.examples.rows.gram(d, self.threads, self.index))
-        else:
-            M = self._dense_gram(d)
-        return M if self.bias else M[:n, :n]
-
-    def _dense_gram(self, d: Array) -> Array:
-        examples, n = self.examples, self.examples.n
-        rows = max(64, BLOCK_BYTES // (8 * (n + 1)))
-        blocks = range(0, self.rows, rows)
-        root = np.sqrt(d)
-
-        def part(firsts: range) -> Array:
-            M = np.zeros((n + 1, n + 1))
-            scaled = np.empty((rows, n + 1))
-            for first in firsts:
-                span = slice(first, first + rows)
-                block = examples.array[span if self.index is None else self.index[span]]
-                r = root[span]
-                A = scaled[: len(r)]
-                np.multiply(block.toarray() if examples.is_sparse else block, r[:, None], out=A[:, :n])
-                A[:, n] = r
-                M += A.T @ A
-            return M
-
-        # Eight fixed shares, added in order: the bits do not depend on the number of threads.
-        shares = [blocks[k::8] for k in range(min(8, len(blocks)))]
-        with threadpool_limits(1, user_api="blas"):
-            if self.threads > 1 and len(shares) > 1:
-                with ThreadPoolExecutor(self.threads) as pool:
-                    parts = list(pool.map(part, shares))
-            else:
-                parts = [part(share) for share in shares]
-        total: Array = sum(parts[1:], parts[0])
-        return total
+        M = np.asarray(self.examples.rows.gram(d, self.threads, self.index))
+        return M if self.bias else np.ascontiguousarray(M[:n, :n])
 
 
 class NormalSolver:

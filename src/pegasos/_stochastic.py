@@ -99,6 +99,13 @@ class SubgradientEngine(_Stepwise):
     def due(self, tol: float) -> bool:
         return self.ended and self.epochs >= self.next_check
 
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"check": np.array([self.next_check])}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.next_check = float(state["check"][0])
+
     def learn(self, bounds: Bounds) -> None:
         # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
         done = self.epochs
@@ -168,14 +175,26 @@ class DualAscentEngine(_Stepwise):
         gap, primal = self.online()
         return bool(np.all(gap <= np.minimum(tol * primal, 0.5 * self.best_online)))
 
+    def reactivate(self, Z: Array) -> None:
+        """Make those shrunk rows active again that are not settled at the scores Z."""
+        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
+            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
+            solver.reactivate(np.ascontiguousarray(Z[:, part]))
+
+    def state(self) -> dict[str, Any]:
+        mine = {"check": np.array([self.next_check, self.refreshed]), "best_online": self.best_online.copy()}
+        return super().state() | mine
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.next_check, self.refreshed = map(float, state["check"])
+        self.best_online = state["best_online"].copy()
+
     def learn(self, bounds: Bounds) -> None:
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
-        W, b = self.lanes.weights()
-        own = bounds.Z - bounds.b + b
-        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
-            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
-            solver.reactivate(np.ascontiguousarray(own[:, part]))
+        _, b = self.lanes.weights()
+        self.reactivate(bounds.Z - bounds.b + b)
         if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again
             self.refreshed = self.epochs
             offsets = np.concatenate([s.offsets() for s in self.lanes.solvers])

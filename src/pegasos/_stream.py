@@ -18,15 +18,18 @@ from pegasos.solvers import Norma, Pegasos, Solver
 
 
 class Stream:
-    """What is carried from piece to piece: the unscaled weights, the bias, and how many rows and steps there were."""
+    """What is carried from piece to piece: the unscaled weights, the bias, and how many rows and steps there were.
+
+    After a fit it begins with that fit's weights, ``lam`` and ``rows``, as if Pegasos had seen the rows once.
+    """
 
     #: State of the C++ solver that does not belong to particular rows.
     CARRIED = ("v", "b", "pi", "steps")
 
-    def __init__(self) -> None:
-        self.lam: float | None = None
+    def __init__(self, lam: float | None = None, rows: int = 0) -> None:
+        self.lam = lam
+        self.rows = rows
         self.carried: list[dict[str, Any]] | None = None
-        self.rows = 0
         self.t0 = 0.0
         self.seconds = 0.0
         self.trace = Trace()
@@ -50,7 +53,7 @@ class Stream:
             if self.carried is None:
                 self.t0 = solver._t0(problem)
             solver = replace(solver, t0=self.t0 + self.rows)
-        engine = self._engine(solver, problem, intercept, model._seed() + self.rows)
+        engine = self._engine(model, solver, problem, intercept)
         while not (engine.epochs >= 1.0):
             engine.advance()
         self.rows += problem.examples.m
@@ -75,12 +78,31 @@ class Stream:
         )
         return W, b
 
-    def _engine(self, solver: Solver, problem: Problem, intercept: str, seed: int) -> SubgradientEngine:
-        engine = solver.engine(problem, intercept, seed)
+    def _engine(self, model: Any, solver: Solver, problem: Problem, intercept: str) -> SubgradientEngine:
+        engine = solver.engine(problem, intercept, model._seed() + self.rows)
         assert isinstance(engine, SubgradientEngine)
-        if self.carried is not None:
-            for core, carried in zip(engine.lanes.solvers, self.carried, strict=True):
+        cores = engine.lanes.solvers
+        if self.carried is None and self.rows:
+            W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+            if len(W) < problem.outputs:  # two classes scored jointly were kept as their difference
+                W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+            scale = problem.lam * (self.t0 + self.rows) if isinstance(solver, Pegasos) else 1.0
+            for core, (first, count) in zip(cores, engine.lanes.spans, strict=True):
+                part = slice(first, first + count)
+                core.restore(core.state() | self._begin(core.state(), scale, W[part], b[part], problem))
+        elif self.carried is not None:
+            for core, carried in zip(cores, self.carried, strict=True):
                 core.restore(core.state() | carried)
         return engine
 
-
+    def _begin(self, state: dict[str, Any], scale: float, W: Array, b: Array, problem: Problem) -> dict[str, Any]:
+        """The C++ solver's state at the weights W and biases b: w = v/scale, columns outermost, lanes padded."""
+        lanes, (outputs, n) = len(state["b"]), W.shape
+        v = np.zeros_like(state["v"]).reshape(-1, lanes)
+        v[:n, :outputs] = scale * W.T
+        bias = np.zeros_like(state["b"])
+        if problem.bias == "feature":
+            v[n, :outputs] = scale * b / problem.feature
+        else:
+            bias[:outputs] = b
+        return {"v": v.ravel(), "b": bias, "steps": np.array([self.rows], dtype=state["steps"].dtype)}

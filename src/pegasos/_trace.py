@@ -16,6 +16,15 @@ class Checkpoint:
     """A moment of a fit, as the callback sees it and the trace keeps it.
 
     ``coef`` and ``intercept`` are the weights at that moment; the trace drops them.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> def good_enough(checkpoint):
+    ...     return checkpoint.relative_gap < 0.1
+    >>> model = LinearSVC(callback=good_enough).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.relative_gap < 0.1
+    True
     """
 
     epochs: float

@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._fit import Callback
-from pegasos._linear import LinearModel
+from pegasos._linear import LinearModel, all_or_nothing
 from pegasos._stream import Stream
 from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import Solver
 
 __all__ = ["LinearSVC", "LinearSVR"]
-
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -47,8 +46,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     lam : float, default=None
         λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
     loss : str or Loss, default="hinge"
-        "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or an
-        object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
+        "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or
+        an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
     solver : str or Solver, default="auto"
         "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
         :mod:`pegasos.solvers` with its own parameters.
@@ -177,6 +176,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             return CrammerSinger()
         return loss
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -199,29 +199,31 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         labels = _labels(X, y)
         classes, codes = encode_labels(labels)
         if len(classes) < 2:
-            raise ValueError(f"LinearSVC needs samples of at least 2 classes, but y contains only one: {classes[0]!r}")
+            raise ValueError(f"LinearSVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
         factors = _class_factors(self.class_weight, classes, codes, labels)
         weight = row_weights(sample_weight, factors, data.m)
         if weight is not None and len(present := np.unique(codes[weight > 0])) < 2:
-            raise ValueError(f"sample_weight leaves one class only, of 2 or more classes in y: {classes[present[0]]!r}")
+            raise ValueError(f"sample_weight leaves one class only, where y has more: {classes.tolist()[present[0]]!r}")
         target, outputs = _targets(codes, len(classes), loss)
         result = self._solve(self._problem(data, loss, target, outputs, weight))
         self.classes_ = classes
         self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls.
 
         The step size counts all rows seen so far. Rows are forgotten after the call, so the certificate has a primal
-        value (of these rows) but no lower bound. Give ``lam``; without it λ = 1/(C·rows of the first call).
+        value (of these rows) but no lower bound. Give ``lam``; without it λ = 1/(C·rows of the first call). After
+        :meth:`fit` it goes on from the fitted weights, with that fit's λ.
 
         Parameters
         ----------
         X, y, sample_weight
             As for :meth:`fit`.
         classes : array, default=None
-            All class labels that will ever come; needed in the first call.
+            All class labels that will ever come; needed in the first call, unless it follows a fit.
 
         Returns
         -------
@@ -234,16 +236,16 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             raise ValueError("classes must be passed on the first call to partial_fit")
         known = np.unique(np.asarray(classes)) if first else self.classes_
         if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-            raise ValueError(f"classes={classes!r} differ from those of the first call to partial_fit: {list(known)}")
+            raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
         if len(known) < 2:
-            raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {list(known)}")
+            raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {known.tolist()}")
         X, data = self._rows(X, reset=first)
         labels = _labels(X, y)
         codes = np.searchsorted(known, labels)
         codes[codes == len(known)] = 0
         if (wrong := known[codes] != labels).any():
             row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(f"y[{row}] = {labels[row]!r} is none of the classes {list(known)}")
+            raise ValueError(f"y[{row}] = {labels.tolist()[row]!r} is none of the classes {known.tolist()}")
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
         codes = codes.astype(np.int32)
@@ -259,6 +261,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
         if len(W) == 2:  # two classes scored jointly: what counts is the difference
             return W[1:] - W[:1], b[1:] - b[:1]
+        if self._loss().kind == "joint" and self.intercept != "feature":
+            return W, b - b.mean()  # joint losses see only differences of biases: choose those that add up to zero
         return W, b
 
     def decision_function(self, X: Any) -> Array:
@@ -272,7 +276,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
         scores = self.decision_function(X)
@@ -286,11 +290,11 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         sums = p.sum(axis=1, keepdims=True)
         return np.asarray(np.divide(p, sums, out=np.full_like(p, 1 / p.shape[1]), where=sums > 0))
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.asarray(np.log(self.predict_proba(X)))
 
 
 class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
@@ -311,8 +315,8 @@ class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
         :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``.
     solver : str or Solver, default="auto"
         As for :class:`LinearSVC`.
-    tol, max_iter, max_time, fit_intercept, intercept, intercept_scaling, dual, random_state, n_jobs, warm_start, verbose, \
-callback, on_interrupt
+    tol, max_iter, max_time, fit_intercept, intercept, intercept_scaling, dual, random_state, n_jobs, warm_start, \
+verbose, callback, on_interrupt
         As for :class:`LinearSVC`.
 
     Attributes
@@ -382,6 +386,7 @@ callback, on_interrupt
             return SquaredEpsilonInsensitive(self.epsilon)
         return losses.resolve(self.loss, ("regression",), "LinearSVR")
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model; see :meth:`LinearSVC.fit`. ``y``: numbers.
 
@@ -398,6 +403,7 @@ callback, on_interrupt
         self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
         return self
 
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
 
@@ -447,20 +453,21 @@ def _numbers(X: Any, y: Any) -> Array:
     y = column_or_1d(y, warn=True)
     check_consistent_length(X, y)
     try:
-        y = np.ascontiguousarray(y, dtype=np.float64)
+        target: Array = np.ascontiguousarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers for regression: {error}") from None
-    if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
-    return y
+    if not np.isfinite(target).all():
+        row = int(np.flatnonzero(~np.isfinite(target))[0])
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(target[row]) else 'infinity'} at row {row}")
+    return target
 
 
 def _class_factors(class_weight: Any, classes: Array, codes: Array, labels: Array) -> Array | None:
     if class_weight is None:
         return None
     if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
-        raise ValueError(f"class_weight names {sorted(map(str, unknown))}, which are none of the classes {list(classes)}")
+        named = sorted(map(repr, unknown))
+        raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
     return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)[codes]
 
 

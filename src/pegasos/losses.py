@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -60,7 +61,7 @@ class Loss:
 
 def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
     value = getattr(loss, field)
-    if not np.isreal(value) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    if not isinstance(value, Real) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise ValueError(f"{type(loss).__name__}: {field}={value!r} must be a number {'>=' if zero else '>'} 0")
 
 
@@ -287,7 +288,7 @@ class Quantile(Loss):
     piecewise_linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not np.isreal(self.tau) or not 0 < self.tau < 1:
+        if not isinstance(self.tau, Real) or not 0 < self.tau < 1:
             raise ValueError(f"Quantile: tau={self.tau!r} must lie strictly between 0 and 1")
 
 

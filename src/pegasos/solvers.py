@@ -7,6 +7,7 @@ Estimators take a name (``solver="sdca"``) for the defaults, or an object
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -135,7 +136,7 @@ class Pegasos(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.t0 != "auto" and not (np.isreal(self.t0) and np.isfinite(self.t0) and self.t0 >= 0):
+        if self.t0 != "auto" and not (isinstance(self.t0, Real) and np.isfinite(self.t0) and self.t0 >= 0):
             raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
 
     def _t0(self, problem: Problem) -> float:
@@ -173,7 +174,7 @@ class Norma(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (np.isreal(self.p) and 0 < self.p < 1):
+        if not (isinstance(self.p, Real) and 0 < self.p < 1):
             raise ValueError(f"Norma: p={self.p!r} must lie strictly between 0 and 1")
 
     def _rate(self, problem: Problem) -> float:
@@ -205,7 +206,7 @@ class SGD(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (np.isreal(self.eta) and np.isfinite(self.eta) and self.eta > 0):
+        if not (isinstance(self.eta, Real) and np.isfinite(self.eta) and self.eta > 0):
             raise ValueError(f"SGD: eta={self.eta!r} must be a number > 0")
 
     def check(self, problem: Problem, intercept: str) -> None:

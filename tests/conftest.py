@@ -1,0 +1,100 @@
+"""What several test files share: losses beside their oracles, small problems, and ways to run an engine on them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cache
+
+import numpy as np
+import oracles as o
+
+from pegasos import _fit, losses
+from pegasos._data import examples
+from pegasos._problem import Problem
+from pegasos.losses import LOSSES
+
+COST = ((0.0, 1.0, 2.0), (0.5, 0.0, 1.0), (3.0, 1.0, 0.0))
+
+#: Every loss with its defaults, and those with parameters once more.
+CASES = [cls() for cls in LOSSES.values()] + [
+    losses.SmoothedHinge(0.3),
+    losses.EpsilonInsensitive(0.2),
+    losses.SquaredEpsilonInsensitive(0.2),
+    losses.Huber(0.5),
+    losses.Quantile(0.3),
+    losses.CrammerSinger(COST),
+]
+SCALAR = [loss for loss in CASES if loss.kind != "joint"]
+JOINT = [loss for loss in CASES if loss.kind == "joint"]
+MARGIN = [loss for loss in CASES if loss.kind == "margin"]
+
+#: How the oracle calls the kinds of bias.
+ORACLE_BIAS = {"none": "none", "feature": "feature", "free": "unregularized"}
+
+
+def oracle(loss, classes=3):
+    """The oracle of a loss of the package."""
+    if isinstance(loss, losses.CrammerSinger):
+        return o.CrammerSinger(loss.matrix(classes))
+    if isinstance(loss, losses.Multinomial):
+        return o.Multinomial(classes)
+    return o.SCALAR[loss.name](**asdict(loss))
+
+
+def toy(loss, m=40, n=4, *, classes=None, seed=0):
+    """Rows and targets that suit a loss, off centre; ``classes`` makes a one-vs-rest problem of a margin loss."""
+    kind = "real" if loss.kind == "regression" else "multiclass" if classes or loss.kind == "joint" else "binary"
+    X, y = o.toy(m, n, kind=kind, classes=classes or 3, seed=seed)
+    return X + 0.2, y + 0.5 if kind == "real" else y
+
+
+def problem(X, y, loss, lam, *, weight=None, bias="none", feature=1.0, threads=1):
+    """A Problem: integer targets are classes, others ±1 or real."""
+    y = np.asarray(y)
+    several = y.dtype.kind == "i"
+    return Problem(
+        examples=examples(X, threads=threads),
+        loss=loss,
+        target=np.ascontiguousarray(y, dtype=np.int32 if several else np.float64),
+        outputs=int(y.max()) + 1 if several else 1,
+        lam=lam,
+        weight=weight,
+        bias=bias,
+        feature=feature,
+        threads=threads,
+    )
+
+
+def kind_of(intercept):
+    """The kind of bias an intercept means."""
+    return intercept if intercept in ("none", "feature") else "free"
+
+
+def optimum(p):
+    """The oracle's optima, one for each part."""
+    loss = oracle(p.loss, p.outputs)
+    options = {"loss": loss, "lam": p.lam, "weight": p.weight, "bias": ORACLE_BIAS[p.bias], "B": p.feature}
+    targets = [p.target] if p.joint else [p.targets(k) for k in range(p.parts)]
+    return [o.optimum(p.examples.array, y, **options) for y in targets]
+
+
+@cache
+def standard(loss, bias, classes=None, m=40, n=4, lam=0.05, seed=0):
+    """A problem that is used again and again, and its optimal value."""
+    X, y = toy(loss, m, n, classes=classes, seed=seed)
+    p = problem(X, y, loss, lam, bias=bias)
+    return p, sum(part.primal for part in optimum(p))
+
+
+def advance(engine, epochs):
+    """Run an engine until it has done so many epochs."""
+    while engine.epochs < epochs - 1e-9:
+        engine.advance()
+    return engine
+
+
+def solve(p, solver, intercept="none", *, tol=1e-9, max_iter=1000, seed=0):
+    """What a fit does, without the warning."""
+    solver.check(p, intercept)
+    engine = solver.engine(p, intercept, seed)
+    return _fit.run(p, engine, _fit.Limits(tol, max_iter), _fit.Watch())

@@ -1,0 +1,156 @@
+"""The plan of the house, kept: who may import whom, what an import costs, and that every public name is documented."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pegasos
+from pegasos import losses, solvers
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "pegasos"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# Imports point down only: a module may import its own floor and those below.
+FLOORS = [
+    {"_core"},
+    {"_data", "losses"},
+    {"_problem"},
+    {"_certificate", "_trace"},
+    {"_engine"},
+    {
+        "solvers",
+        "_lanes",
+        "_normal",
+        "_stochastic",
+        "_bias_search",
+        "_cutting_plane",
+        "_interior_point",
+        "_newton",
+        "_auto",
+    },
+    {"_fit", "_stop", "_checkpoint", "_stream"},
+    {"_linear"},
+    {"linear", "kernel", "sparse", "sequence", "path"},
+    {"plots", "io", "dask", "cli", "experiments", "__init__"},
+]
+FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
+STANDALONE = {"datasets", "theory"}  # need nothing of the house and may be used anywhere
+
+
+def floor(module):
+    return FLOOR.get(module, len(FLOORS) - 2 if module not in STANDALONE else 0)
+
+
+def name_of(path):
+    """The house's name for a file: its first part below the package."""
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imports(path):
+    """Every imported dotted name of a file, imports inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own(path):
+    """The modules of the house that a file imports."""
+    for dotted in imports(path):
+        top, _, rest = dotted.partition(".")
+        if top == "pegasos" and rest:
+            yield rest.split(".")[0]
+
+
+def test_there_is_something_to_check():
+    assert {"linear", "_fit", "solvers", "losses"} <= {name_of(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(SOURCE).as_posix())
+def test_imports_point_down(path):
+    me = name_of(path)
+    wrong = [other for other in own(path) if floor(other) > floor(me)]
+    assert not wrong, f"{me} must not import {wrong}"
+
+
+@pytest.mark.parametrize(("package", "home"), [("matplotlib", "plots"), ("dask", "dask"), ("distributed", "dask")])
+def test_a_heavy_package_has_one_home(package, home):
+    users = {name_of(path) for path in MODULES if any(d.split(".")[0] == package for d in imports(path))}
+    assert users <= {home}
+
+
+def test_nanobind_stays_in_bind():
+    users = [
+        p for p in (ROOT / "cpp").rglob("*.?pp") if re.search(r"nanobind|Python\.h", p.read_text(encoding="utf-8"))
+    ]
+    assert users
+    assert all(path.parent.name == "bind" for path in users)
+
+
+def test_the_core_neither_prints_nor_reads_the_clock():
+    banned = re.compile(r"<iostream>|<cstdio>|<chrono>|<ctime>|std::cout|std::cerr|printf\s*\(")
+    users = [p.name for p in (ROOT / "cpp" / "pegasos").rglob("*.?pp") if banned.search(p.read_text(encoding="utf-8"))]
+    assert not users
+
+
+def test_nothing_turns_on_fast_math():
+    assert "-ffast-math" not in re.sub(r"#.*", "", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))
+
+
+def test_importing_and_fitting_is_light():
+    """Optional packages are imported when used, not before: without them everything else works."""
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys(('matplotlib', 'pandas', 'polars', 'dask', 'pyarrow')));"
+        "from pegasos import LinearSVC; print(LinearSVC().fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[1]"
+    assert done.stderr == ""
+
+
+def public():
+    for module in (pegasos, losses, solvers):
+        for name in module.__all__:
+            if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
+                yield pytest.param(thing, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("thing", list(public()))
+def test_public_names_are_documented(thing):
+    doc = inspect.getdoc(thing) or ""
+    assert doc.splitlines()[0].strip()
+    if thing not in (losses.Loss, solvers.Solver):  # bases, which no user makes
+        assert "Examples\n--------\n" in doc
+
+
+def methods():
+    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.Trace):
+        for name, method in vars(cls).items():
+            if not name.startswith("_") and (callable(method) or hasattr(method, "__get__")):
+                yield pytest.param(getattr(method, "fn", method), id=f"{cls.__name__}.{name}")
+
+
+@pytest.mark.parametrize("method", list(methods()))
+def test_public_methods_are_documented(method):
+    assert (method.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("module", [pegasos, losses, solvers], ids=lambda m: m.__name__)
+def test_all_is_sorted_complete_and_true(module):
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_every_parameter_is_documented():
+    for cls in (pegasos.LinearSVC, pegasos.LinearSVR):
+        doc = inspect.getdoc(cls)
+        missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
+        assert not missing
