@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def pegasos_path(part: Problem, whole: Problem, max_visits: int) -> Iterable[tup
     from pegasos._problem import Problem as Inner
 
     inner = Inner(examples(part.X), losses.Hinge(), part.signs()[0], outputs=1, lam=part.lam)
-    engine = solvers.Pegasos().engine(inner, "none", 0)
+    engine: Any = solvers.Pegasos().engine(inner, "none", 0)
     (solver,) = engine.lanes.solvers
     visits, seconds, target = 0, 0.0, 5_000
     while visits < max_visits:

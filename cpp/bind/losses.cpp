@@ -46,7 +46,8 @@ OutVector map(const LossObject& self, const Vector<double>& a, const Vector<doub
 
 // out[i] = f(loss, row i of a, label i)
 template <class F>
-OutVector map_rows(const JointLossObject& self, const Matrix<double>& a, const Vector<std::int32_t>& label, F&& f) {
+OutVector map_rows(const JointLossObject& self, const Matrix<double>& a, const Vector<std::int32_t>& label,
+                   F&& f) {
     check_shape(a, std::int64_t(label.shape(0)), self.classes(), "scores");
     OutVector out = new_vector(std::int64_t(a.shape(0)));
     const double* pa = a.data();
@@ -62,8 +63,8 @@ OutVector map_rows(const JointLossObject& self, const Matrix<double>& a, const V
     return out;
 }
 
-std::tuple<double, double, bool> best_offset(const LossObject& self, const Vector<double>& z, const Vector<double>& y,
-                                             const Vector<double>& c, double start) {
+std::tuple<double, double, bool> best_offset(const LossObject& self, const Vector<double>& z,
+                                             const Vector<double>& y, const Vector<double>& c, double start) {
     const std::size_t n = z.shape(0);
     check_length(y, std::int64_t(n), "y");
     check_length(c, std::int64_t(n), "weight");
@@ -87,64 +88,107 @@ void register_losses(nb::module_& m) {
     const auto strict = [](const char* name) { return nb::arg(name).noconvert(); };
 
     nb::class_<LossObject>(m, "Loss")
-        .def("__init__", [](LossObject* self, const std::string& name, double parameter) {
-            new (self) LossObject{make_loss(name, parameter)};
-        }, "name"_a, "parameter"_a = 0.0)
-        .def("value", [](const LossObject& s, Vector<double> z, Vector<double> y) {
-            return map(s, z, y, [](const auto& l, double a, double b) { return l.value(a, b); });
-        }, strict("z"), strict("y"))
-        .def("slope", [](const LossObject& s, Vector<double> z, Vector<double> y) {
-            return map(s, z, y, [](const auto& l, double a, double b) { return l.slope(a, b); });
-        }, strict("z"), strict("y"))
-        .def("curvature", [](const LossObject& s, Vector<double> z, Vector<double> y) {
-            return map(s, z, y, [](const auto& l, double a, double b) { return l.curvature(a, b); });
-        }, strict("z"), strict("y"))
-        .def("conjugate", [](const LossObject& s, Vector<double> u, Vector<double> y) {
-            return map(s, u, y, [](const auto& l, double a, double b) { return l.conjugate(a, b); });
-        }, strict("u"), strict("y"))
-        .def("clip", [](const LossObject& s, Vector<double> u, Vector<double> y) {
-            return map(s, u, y, [](const auto& l, double a, double b) {
-                return std::clamp(a, l.lower(b), l.upper(b));
-            });
-        }, strict("u"), strict("y"))
-        .def("dual_step", [](const LossObject& s, double u0, double z, double y, double q) {
-            return std::visit([&](const auto& l) { return l.dual_step(u0, z, y, q); }, s.loss);
-        }, "u0"_a, "z"_a, "y"_a, "q"_a)
+        .def(
+            "__init__",
+            [](LossObject* self, const std::string& name, double parameter) {
+                new (self) LossObject{make_loss(name, parameter)};
+            },
+            "name"_a, "parameter"_a = 0.0)
+        .def(
+            "value",
+            [](const LossObject& s, Vector<double> z, Vector<double> y) {
+                return map(s, z, y, [](const auto& l, double a, double b) { return l.value(a, b); });
+            },
+            strict("z"), strict("y"))
+        .def(
+            "slope",
+            [](const LossObject& s, Vector<double> z, Vector<double> y) {
+                return map(s, z, y, [](const auto& l, double a, double b) { return l.slope(a, b); });
+            },
+            strict("z"), strict("y"))
+        .def(
+            "curvature",
+            [](const LossObject& s, Vector<double> z, Vector<double> y) {
+                return map(s, z, y, [](const auto& l, double a, double b) { return l.curvature(a, b); });
+            },
+            strict("z"), strict("y"))
+        .def(
+            "conjugate",
+            [](const LossObject& s, Vector<double> u, Vector<double> y) {
+                return map(s, u, y, [](const auto& l, double a, double b) { return l.conjugate(a, b); });
+            },
+            strict("u"), strict("y"))
+        .def(
+            "clip",
+            [](const LossObject& s, Vector<double> u, Vector<double> y) {
+                return map(s, u, y, [](const auto& l, double a, double b) {
+                    return std::clamp(a, l.lower(b), l.upper(b));
+                });
+            },
+            strict("u"), strict("y"))
+        .def(
+            "dual_step",
+            [](const LossObject& s, double u0, double z, double y, double q) {
+                return std::visit([&](const auto& l) { return l.dual_step(u0, z, y, q); }, s.loss);
+            },
+            "u0"_a, "z"_a, "y"_a, "q"_a)
         .def("best_offset", &best_offset, strict("z"), strict("y"), strict("weight"), "start"_a);
 
     nb::class_<JointLossObject>(m, "JointLoss")
-        .def_static("crammer_singer", [](Matrix<double> cost) {
-            check_shape(cost, std::int64_t(cost.shape(0)), std::int64_t(cost.shape(0)), "cost");
-            CrammerSinger l;
-            l.classes = int(cost.shape(0));
-            l.cost.assign(cost.data(), cost.data() + cost.size());
-            return JointLossObject{l};
-        }, strict("cost"))
-        .def_static("multinomial", [](int classes) { return JointLossObject{Multinomial{classes}}; }, "classes"_a)
+        .def_static(
+            "crammer_singer",
+            [](Matrix<double> cost) {
+                check_shape(cost, std::int64_t(cost.shape(0)), std::int64_t(cost.shape(0)), "cost");
+                CrammerSinger l;
+                l.classes = int(cost.shape(0));
+                l.cost.assign(cost.data(), cost.data() + cost.size());
+                return JointLossObject{l};
+            },
+            strict("cost"))
+        .def_static(
+            "multinomial", [](int classes) { return JointLossObject{Multinomial{classes}}; }, "classes"_a)
         .def_prop_ro("classes", &JointLossObject::classes)
-        .def("value", [](const JointLossObject& s, Matrix<double> z, Vector<std::int32_t> y) {
-            return map_rows(s, z, y, [](const auto& l, const double* a, std::int32_t b) { return l.value(a, b); });
-        }, strict("scores"), strict("label"))
-        .def("conjugate", [](const JointLossObject& s, Matrix<double> u, Vector<std::int32_t> y) {
-            return map_rows(s, u, y, [](const auto& l, const double* a, std::int32_t b) { return l.conjugate(a, b); });
-        }, strict("u"), strict("label"))
-        .def("slopes", [](const JointLossObject& s, Matrix<double> z, Vector<std::int32_t> y) {
-            check_shape(z, std::int64_t(y.shape(0)), s.classes(), "scores");
-            OutMatrix out = new_matrix(std::int64_t(z.shape(0)), s.classes());
-            std::visit([&](const auto& l) {
-                for (std::size_t i = 0; i < z.shape(0); ++i)
-                    l.slopes(z.data() + i * l.classes, y.data()[i], out.data() + i * l.classes);
-            }, s.loss);
-            return out;
-        }, strict("scores"), strict("label"))
-        .def("dual_step", [](const JointLossObject& s, Vector<double> u0, Vector<double> z, std::int32_t y, double q) {
-            check_length(u0, s.classes(), "u0");
-            check_length(z, s.classes(), "scores");
-            OutVector out = new_vector(s.classes());
-            std::vector<double> work;
-            std::visit([&](const auto& l) { l.dual_step(u0.data(), z.data(), y, q, out.data(), work); }, s.loss);
-            return out;
-        }, strict("u0"), strict("scores"), "label"_a, "q"_a);
+        .def(
+            "value",
+            [](const JointLossObject& s, Matrix<double> z, Vector<std::int32_t> y) {
+                return map_rows(s, z, y,
+                                [](const auto& l, const double* a, std::int32_t b) { return l.value(a, b); });
+            },
+            strict("scores"), strict("label"))
+        .def(
+            "conjugate",
+            [](const JointLossObject& s, Matrix<double> u, Vector<std::int32_t> y) {
+                return map_rows(s, u, y, [](const auto& l, const double* a, std::int32_t b) {
+                    return l.conjugate(a, b);
+                });
+            },
+            strict("u"), strict("label"))
+        .def(
+            "slopes",
+            [](const JointLossObject& s, Matrix<double> z, Vector<std::int32_t> y) {
+                check_shape(z, std::int64_t(y.shape(0)), s.classes(), "scores");
+                OutMatrix out = new_matrix(std::int64_t(z.shape(0)), s.classes());
+                std::visit(
+                    [&](const auto& l) {
+                        for (std::size_t i = 0; i < z.shape(0); ++i)
+                            l.slopes(z.data() + i * l.classes, y.data()[i], out.data() + i * l.classes);
+                    },
+                    s.loss);
+                return out;
+            },
+            strict("scores"), strict("label"))
+        .def(
+            "dual_step",
+            [](const JointLossObject& s, Vector<double> u0, Vector<double> z, std::int32_t y, double q) {
+                check_length(u0, s.classes(), "u0");
+                check_length(z, s.classes(), "scores");
+                OutVector out = new_vector(s.classes());
+                std::vector<double> work;
+                std::visit([&](const auto& l) { l.dual_step(u0.data(), z.data(), y, q, out.data(), work); },
+                           s.loss);
+                return out;
+            },
+            strict("u0"), strict("scores"), "label"_a, "q"_a);
 }
 
 }  // namespace pegasos::bind

@@ -26,9 +26,10 @@ template <class T, class I>
 RowsObject csr(Vector<T> data, Vector<I> indices, Vector<I> indptr, std::int64_t cols) {
     if (indptr.shape(0) < 1) throw std::invalid_argument("indptr is empty");
     check_length(indices, std::int64_t(data.shape(0)), "indices");
-    return {CsrRows<T, I>{data.data(), indices.data(), indptr.data(), std::int64_t(indptr.shape(0)) - 1, cols},
-            {nb::cast(data), nb::cast(indices), nb::cast(indptr)},
-            std::int64_t(data.shape(0))};
+    return {
+        CsrRows<T, I>{data.data(), indices.data(), indptr.data(), std::int64_t(indptr.shape(0)) - 1, cols},
+        {nb::cast(data), nb::cast(indices), nb::cast(indptr)},
+        std::int64_t(data.shape(0))};
 }
 
 using Index = std::optional<Vector<std::int64_t>>;
@@ -49,59 +50,75 @@ void register_passes(nb::module_& m) {
     nb::class_<RowsObject>(m, "Rows")
         .def_static("dense", &dense<float>, strict("a"))
         .def_static("dense", &dense<double>, strict("a"))
-        .def_static("csr", &csr<float, std::int32_t>, strict("data"), strict("indices"), strict("indptr"), "cols"_a)
-        .def_static("csr", &csr<float, std::int64_t>, strict("data"), strict("indices"), strict("indptr"), "cols"_a)
-        .def_static("csr", &csr<double, std::int32_t>, strict("data"), strict("indices"), strict("indptr"), "cols"_a)
-        .def_static("csr", &csr<double, std::int64_t>, strict("data"), strict("indices"), strict("indptr"), "cols"_a)
+        .def_static("csr", &csr<float, std::int32_t>, strict("data"), strict("indices"), strict("indptr"),
+                    "cols"_a)
+        .def_static("csr", &csr<float, std::int64_t>, strict("data"), strict("indices"), strict("indptr"),
+                    "cols"_a)
+        .def_static("csr", &csr<double, std::int32_t>, strict("data"), strict("indices"), strict("indptr"),
+                    "cols"_a)
+        .def_static("csr", &csr<double, std::int64_t>, strict("data"), strict("indices"), strict("indptr"),
+                    "cols"_a)
         .def_prop_ro("rows", &RowsObject::rows)
         .def_prop_ro("cols", &RowsObject::cols)
-        .def_prop_ro("nnz", [](const RowsObject& r) {
-            return std::visit([](const auto& v) { return v.nnz(); }, r.view);
-        })
-        .def("inspect", [](const RowsObject& r, int threads) {
-            OutVector norms = new_vector(r.rows());
-            Inspection found;
-            {
+        .def_prop_ro(
+            "nnz",
+            [](const RowsObject& r) { return std::visit([](const auto& v) { return v.nnz(); }, r.view); })
+        .def(
+            "inspect",
+            [](const RowsObject& r, int threads) {
+                OutVector norms = new_vector(r.rows());
+                Inspection found;
+                {
+                    nb::gil_scoped_release release;
+                    found = inspect(r.view, r.stored, norms.data(), threads);
+                }
+                nb::dict d;
+                d["squared_norms"] = norms;
+                d["bad_value_row"] = found.bad_value_row;
+                d["bad_value_col"] = found.bad_value_col;
+                d["bad_index_row"] = found.bad_index_row;
+                d["bad_index"] = found.bad_index;
+                d["bad_pointer_row"] = found.bad_pointer_row;
+                d["repeated"] = found.repeated;
+                return d;
+            },
+            "threads"_a)
+        .def(
+            "scores",
+            [](const RowsObject& r, Matrix<double> W, Vector<double> b, int threads, Index index) {
+                const Subset subset = subset_of(r, index);
+                const int K = int(W.shape(0));
+                check_shape(W, K, r.cols(), "W");
+                check_length(b, K, "b");
+                OutMatrix Z = new_matrix(subset.count, K);
                 nb::gil_scoped_release release;
-                found = inspect(r.view, r.stored, norms.data(), threads);
-            }
-            nb::dict d;
-            d["squared_norms"] = norms;
-            d["bad_value_row"] = found.bad_value_row;
-            d["bad_value_col"] = found.bad_value_col;
-            d["bad_index_row"] = found.bad_index_row;
-            d["bad_index"] = found.bad_index;
-            d["bad_pointer_row"] = found.bad_pointer_row;
-            d["repeated"] = found.repeated;
-            return d;
-        }, "threads"_a)
-        .def("scores", [](const RowsObject& r, Matrix<double> W, Vector<double> b, int threads, Index index) {
-            const Subset subset = subset_of(r, index);
-            const int K = int(W.shape(0));
-            check_shape(W, K, r.cols(), "W");
-            check_length(b, K, "b");
-            OutMatrix Z = new_matrix(subset.count, K);
-            nb::gil_scoped_release release;
-            scores(r.view, subset, W.data(), b.data(), K, Z.data(), threads);
-            return Z;
-        }, strict("W"), strict("b"), "threads"_a, nb::arg("index").noconvert() = nb::none())
-        .def("adjoint", [](const RowsObject& r, Matrix<double> C, int threads, Index index) {
-            const Subset subset = subset_of(r, index);
-            const int K = int(C.shape(1));
-            check_length(C, subset.count, "C");
-            OutMatrix W = new_matrix(K, r.cols());
-            nb::gil_scoped_release release;
-            adjoint(r.view, subset, C.data(), K, W.data(), threads);
-            return W;
-        }, strict("C"), "threads"_a, nb::arg("index").noconvert() = nb::none())
-        .def("gram", [](const RowsObject& r, Vector<double> d, int threads, Index index) {
-            const Subset subset = subset_of(r, index);
-            check_length(d, subset.count, "d");
-            OutMatrix M = new_matrix(r.cols() + 1, r.cols() + 1);
-            nb::gil_scoped_release release;
-            gram(r.view, subset, d.data(), M.data(), threads);
-            return M;
-        }, strict("d"), "threads"_a, nb::arg("index").noconvert() = nb::none())
+                scores(r.view, subset, W.data(), b.data(), K, Z.data(), threads);
+                return Z;
+            },
+            strict("W"), strict("b"), "threads"_a, nb::arg("index").noconvert() = nb::none())
+        .def(
+            "adjoint",
+            [](const RowsObject& r, Matrix<double> C, int threads, Index index) {
+                const Subset subset = subset_of(r, index);
+                const int K = int(C.shape(1));
+                check_length(C, subset.count, "C");
+                OutMatrix W = new_matrix(K, r.cols());
+                nb::gil_scoped_release release;
+                adjoint(r.view, subset, C.data(), K, W.data(), threads);
+                return W;
+            },
+            strict("C"), "threads"_a, nb::arg("index").noconvert() = nb::none())
+        .def(
+            "gram",
+            [](const RowsObject& r, Vector<double> d, int threads, Index index) {
+                const Subset subset = subset_of(r, index);
+                check_length(d, subset.count, "d");
+                OutMatrix M = new_matrix(r.cols() + 1, r.cols() + 1);
+                nb::gil_scoped_release release;
+                gram(r.view, subset, d.data(), M.data(), threads);
+                return M;
+            },
+            strict("d"), "threads"_a, nb::arg("index").noconvert() = nb::none())
         .def("column_scales", [](const RowsObject& r) {
             OutVector s = new_vector(r.cols());
             nb::gil_scoped_release release;
@@ -110,31 +127,39 @@ void register_passes(nb::module_& m) {
         });
 
     nb::class_<BoxPath>(m, "BoxPath")
-        .def("__init__", [](BoxPath* self, Matrix<double> h, Matrix<double> s, Matrix<double> p, Vector<double> score,
-                            double mu) {
-            const std::int64_t boxes = std::int64_t(h.shape(0)), rows = std::int64_t(h.shape(1));
-            check_shape(s, boxes, rows, "s");
-            check_shape(p, boxes, rows, "p");
-            check_length(score, rows, "score");
-            new (self) BoxPath(boxes, rows, h.data(), s.data(), p.data(), score.data(), mu);
-        }, strict("h"), strict("s"), strict("p"), strict("score"), "mu"_a)
-        .def("weights", [](BoxPath& b) {
-            OutVector d = new_vector(b.rows());
-            nb::gil_scoped_release release;
-            b.weights(d.data());
-            return d;
-        })
-        .def("right_side", [](const BoxPath& b) {
-            OutVector q = new_vector(b.rows());
-            nb::gil_scoped_release release;
-            b.right_side(q.data());
-            return q;
-        })
-        .def("complete", [](BoxPath& b, Vector<double> d_score) {
-            check_length(d_score, b.rows(), "d_score");
-            nb::gil_scoped_release release;
-            return b.complete(d_score.data());
-        }, strict("d_score"))
+        .def(
+            "__init__",
+            [](BoxPath* self, Matrix<double> h, Matrix<double> s, Matrix<double> p, Vector<double> score,
+               double mu) {
+                const std::int64_t boxes = std::int64_t(h.shape(0)), rows = std::int64_t(h.shape(1));
+                check_shape(s, boxes, rows, "s");
+                check_shape(p, boxes, rows, "p");
+                check_length(score, rows, "score");
+                new (self) BoxPath(boxes, rows, h.data(), s.data(), p.data(), score.data(), mu);
+            },
+            strict("h"), strict("s"), strict("p"), strict("score"), "mu"_a)
+        .def("weights",
+             [](BoxPath& b) {
+                 OutVector d = new_vector(b.rows());
+                 nb::gil_scoped_release release;
+                 b.weights(d.data());
+                 return d;
+             })
+        .def("right_side",
+             [](const BoxPath& b) {
+                 OutVector q = new_vector(b.rows());
+                 nb::gil_scoped_release release;
+                 b.right_side(q.data());
+                 return q;
+             })
+        .def(
+            "complete",
+            [](BoxPath& b, Vector<double> d_score) {
+                check_length(d_score, b.rows(), "d_score");
+                nb::gil_scoped_release release;
+                return b.complete(d_score.data());
+            },
+            strict("d_score"))
         .def("complementarity", &BoxPath::complementarity, "step"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("correct", &BoxPath::correct, "target"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("centre", &BoxPath::centre, "target"_a, "reach"_a, nb::call_guard<nb::gil_scoped_release>())
@@ -142,42 +167,52 @@ void register_passes(nb::module_& m) {
         .def("move", &BoxPath::move, "step"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("mu", &BoxPath::mu)
         .def("loss", &BoxPath::loss)
-        .def("signed_sums", [](const BoxPath& b) {
-            OutVector u = new_vector(b.rows());
-            b.signed_sums(u.data());
-            return u;
-        })
-        .def("state", [](const BoxPath& b) {
-            const std::vector<double> all = b.state();
-            OutVector out = new_vector(std::int64_t(all.size()));
-            std::copy(all.begin(), all.end(), out.data());
-            return out;
-        })
-        .def("restore", [](BoxPath& b, Vector<double> all) {
-            check_length(all, b.state_size(), "state");
-            b.restore(all.data());
-        }, strict("state"));
+        .def("signed_sums",
+             [](const BoxPath& b) {
+                 OutVector u = new_vector(b.rows());
+                 b.signed_sums(u.data());
+                 return u;
+             })
+        .def("state",
+             [](const BoxPath& b) {
+                 const std::vector<double> all = b.state();
+                 OutVector out = new_vector(std::int64_t(all.size()));
+                 std::copy(all.begin(), all.end(), out.data());
+                 return out;
+             })
+        .def(
+            "restore",
+            [](BoxPath& b, Vector<double> all) {
+                check_length(all, b.state_size(), "state");
+                b.restore(all.data());
+            },
+            strict("state"));
 
-    m.def("epoch_order", [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch) {
-        std::vector<std::int64_t> order;
-        epoch_order(order, rows, Sampling(sampling), seed, epoch);
-        auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
-        std::copy(order.begin(), order.end(), p);
-        nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<std::int64_t*>(q); });
-        return nb::ndarray<std::int64_t, nb::numpy, nb::ndim<1>>(p, {order.size()}, owner);
-    }, "rows"_a, "sampling"_a, "seed"_a, "epoch"_a);
+    m.def(
+        "epoch_order",
+        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch) {
+            std::vector<std::int64_t> order;
+            epoch_order(order, rows, Sampling(sampling), seed, epoch);
+            auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
+            std::copy(order.begin(), order.end(), p);
+            nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<std::int64_t*>(q); });
+            return nb::ndarray<std::int64_t, nb::numpy, nb::ndim<1>>(p, {order.size()}, owner);
+        },
+        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a);
 
-    m.def("simplex_qp", [](Matrix<double> H, Vector<double> b, Vector<double> start, double tolerance,
-                           std::int64_t steps) {
-        const std::int64_t n = std::int64_t(b.shape(0));
-        check_shape(H, n, n, "H");
-        check_length(start, n, "start");
-        OutVector a = new_vector(n);
-        std::copy_n(start.data(), n, a.data());
-        nb::gil_scoped_release release;
-        simplex_qp(n, H.data(), b.data(), a.data(), tolerance, steps);
-        return a;
-    }, strict("H"), strict("b"), strict("start"), "tolerance"_a, "steps"_a);
+    m.def(
+        "simplex_qp",
+        [](Matrix<double> H, Vector<double> b, Vector<double> start, double tolerance, std::int64_t steps) {
+            const std::int64_t n = std::int64_t(b.shape(0));
+            check_shape(H, n, n, "H");
+            check_length(start, n, "start");
+            OutVector a = new_vector(n);
+            std::copy_n(start.data(), n, a.data());
+            nb::gil_scoped_release release;
+            simplex_qp(n, H.data(), b.data(), a.data(), tolerance, steps);
+            return a;
+        },
+        strict("H"), strict("b"), strict("start"), "tolerance"_a, "steps"_a);
 }
 
 }  // namespace pegasos::bind

@@ -19,12 +19,14 @@ struct SolverObject {
 using PegasosObject = SolverObject<PegasosBase>;
 using SdcaObject = SolverObject<SdcaBase>;
 
-// targets: float64 values (one output), or int32 labels (several), of which `count` from `first` are fitted here.
+// targets: float64 values (one output), or int32 labels (several), of which `count` from `first` are fitted
+// here.
 struct Data {
     Targets targets;
     Weights weights;
 };
-Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, double total, int first, int count) {
+Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, double total, int first,
+               int count) {
     Data d;
     Vector<double> values;
     Vector<std::int32_t> labels;
@@ -64,38 +66,45 @@ auto with_loss(nb::handle loss, F&& f) {
 template <class Object>
 void define_common(nb::class_<Object>& c) {
     using namespace nb::literals;
-    c.def("advance", [](Object& s, std::int64_t rows) { s.solver->advance(rows); }, "rows"_a,
-          nb::call_guard<nb::gil_scoped_release>())
+    c.def(
+         "advance", [](Object& s, std::int64_t rows) { s.solver->advance(rows); }, "rows"_a,
+         nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("epochs", [](const Object& s) { return s.solver->epochs(); })
         .def_prop_ro("epoch_ended", [](const Object& s) { return s.solver->epoch_ended(); })
-        .def("weights", [](const Object& s) {
-            OutMatrix W = new_matrix(s.solver->outputs(), s.n);
-            OutVector b = new_vector(s.solver->outputs());
-            s.solver->weights(W.data(), b.data());
-            return nb::make_tuple(W, b);
-        })
-        .def("duals", [](const Object& s) {
-            OutMatrix u = new_matrix(s.m, s.solver->outputs());
-            s.solver->duals(u.data());
-            return u;
-        })
-        .def("state", [](const Object& s) {
-            nb::dict d;
-            for (const auto& [name, values] : s.solver->state()) {
-                OutVector v = new_vector(std::int64_t(values.size()));
-                std::copy(values.begin(), values.end(), v.data());
-                d[name.c_str()] = v;
-            }
-            return d;
-        })
-        .def("restore", [](Object& s, nb::dict d) {
-            State state;
-            for (const auto& [key, value] : d) {
-                const auto v = nb::cast<Vector<double>>(value, false);
-                state.emplace_back(nb::cast<std::string>(key), Buffer(v.data(), v.data() + v.size()));
-            }
-            s.solver->restore(state);
-        }, "state"_a);
+        .def("weights",
+             [](const Object& s) {
+                 OutMatrix W = new_matrix(s.solver->outputs(), s.n);
+                 OutVector b = new_vector(s.solver->outputs());
+                 s.solver->weights(W.data(), b.data());
+                 return nb::make_tuple(W, b);
+             })
+        .def("duals",
+             [](const Object& s) {
+                 OutMatrix u = new_matrix(s.m, s.solver->outputs());
+                 s.solver->duals(u.data());
+                 return u;
+             })
+        .def("state",
+             [](const Object& s) {
+                 nb::dict d;
+                 for (const auto& [name, values] : s.solver->state()) {
+                     OutVector v = new_vector(std::int64_t(values.size()));
+                     std::copy(values.begin(), values.end(), v.data());
+                     d[name.c_str()] = v;
+                 }
+                 return d;
+             })
+        .def(
+            "restore",
+            [](Object& s, nb::dict d) {
+                State state;
+                for (const auto& [key, value] : d) {
+                    const auto v = nb::cast<Vector<double>>(value, false);
+                    state.emplace_back(nb::cast<std::string>(key), Buffer(v.data(), v.data() + v.size()));
+                }
+                s.solver->restore(state);
+            },
+            "state"_a);
 }
 
 }  // namespace
@@ -105,71 +114,102 @@ void register_solvers(nb::module_& m) {
     const auto strict = [](const char* name) { return nb::arg(name).noconvert(); };
 
     nb::class_<PegasosObject> pegasos_class(m, "Pegasos");
-    pegasos_class.def("__init__", [](PegasosObject* self, RowsObject& rows, nb::object loss, nb::object targets,
-                                     nb::object weight, double total, int first, int count, double lam,
-                                     const std::string& schedule, double rate, double t0, std::int64_t batch_size,
-                                     const std::string& sampling, double radius, bool average, bool random,
-                                     const std::string& bias, double feature, std::uint64_t seed) {
-        PegasosOptions o;
-        o.lam = lam, o.rate = rate, o.t0 = t0, o.batch_size = batch_size, o.radius = radius;
-        o.schedule = schedule == "pegasos" ? Schedule::pegasos : schedule == "norma" ? Schedule::norma : Schedule::constant;
-        o.sampling = sampling_named(sampling);
-        o.average = average, o.random = random, o.feature = feature, o.seed = seed;
-        o.bias = bias == "subgradient" ? PegasosBias::subgradient
-                 : bias == "batch"     ? PegasosBias::batch
-                                       : PegasosBias::none;
-        const Data d = read_data(rows, targets, weight, total, first, count);
-        auto solver = with_loss(loss, [&](const auto& l) {
-            return std::visit([&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); }, rows.view);
-        });
-        new (self) PegasosObject{std::move(solver), nb::find(rows), targets, weight, nb::none(), rows.rows(), rows.cols()};
-    }, "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a, "lam"_a, "schedule"_a,
-       "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a, "average"_a, "random"_a, "bias"_a, "feature"_a, "seed"_a)
-        .def("select", [](PegasosObject& s, const std::string& which) {
-            s.solver->select(which == "average"         ? Iterate::average
-                             : which == "suffix"        ? Iterate::suffix
-                             : which == "first_random"  ? Iterate::first_random
-                             : which == "second_random" ? Iterate::second_random
-                                                        : Iterate::last);
-        }, "which"_a);
+    pegasos_class
+        .def(
+            "__init__",
+            [](PegasosObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
+               double total, int first, int count, double lam, const std::string& schedule, double rate,
+               double t0, std::int64_t batch_size, const std::string& sampling, double radius, bool average,
+               bool random, const std::string& bias, double feature, std::uint64_t seed) {
+                PegasosOptions o;
+                o.lam = lam, o.rate = rate, o.t0 = t0, o.batch_size = batch_size, o.radius = radius;
+                o.schedule = schedule == "pegasos" ? Schedule::pegasos
+                             : schedule == "norma" ? Schedule::norma
+                                                   : Schedule::constant;
+                o.sampling = sampling_named(sampling);
+                o.average = average, o.random = random, o.feature = feature, o.seed = seed;
+                o.bias = bias == "subgradient" ? PegasosBias::subgradient
+                         : bias == "batch"     ? PegasosBias::batch
+                                               : PegasosBias::none;
+                const Data d = read_data(rows, targets, weight, total, first, count);
+                auto solver = with_loss(loss, [&](const auto& l) {
+                    return std::visit(
+                        [&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); },
+                        rows.view);
+                });
+                new (self) PegasosObject{std::move(solver), nb::find(rows), targets,    weight,
+                                         nb::none(),        rows.rows(),    rows.cols()};
+            },
+            "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a, "lam"_a,
+            "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a, "average"_a, "random"_a,
+            "bias"_a, "feature"_a, "seed"_a)
+        .def(
+            "select",
+            [](PegasosObject& s, const std::string& which) {
+                s.solver->select(which == "average"         ? Iterate::average
+                                 : which == "suffix"        ? Iterate::suffix
+                                 : which == "first_random"  ? Iterate::first_random
+                                 : which == "second_random" ? Iterate::second_random
+                                                            : Iterate::last);
+            },
+            "which"_a);
     define_common(pegasos_class);
 
     nb::class_<SdcaObject> sdca_class(m, "Sdca");
-    sdca_class.def("__init__", [](SdcaObject* self, RowsObject& rows, nb::object loss, nb::object targets,
-                                  nb::object weight, double total, int first, int count, Vector<double> squared_norms,
-                                  double lam, double feature, bool multiplier, bool shrinking, int blocks, int threads,
-                                  const std::string& sampling, std::uint64_t seed) {
-        SdcaOptions o;
-        o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking, o.blocks = blocks;
-        o.threads = threads, o.sampling = sampling_named(sampling), o.seed = seed;
-        check_length(squared_norms, rows.rows(), "squared_norms");
-        const Data d = read_data(rows, targets, weight, total, first, count);
-        auto solver = with_loss(loss, [&](const auto& l) {
-            return std::visit([&](const auto& r) {
-                return make_sdca(r, l, d.targets, d.weights, squared_norms.data(), o);
-            }, rows.view);
-        });
-        new (self) SdcaObject{std::move(solver), nb::find(rows), targets, weight, nb::cast(squared_norms), rows.rows(), rows.cols()};
-    }, "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a, strict("squared_norms"),
-       "lam"_a, "feature"_a, "multiplier"_a, "shrinking"_a, "blocks"_a, "threads"_a, "sampling"_a, "seed"_a)
-        .def("start", [](SdcaObject& s, Matrix<double> u, Matrix<double> W, Vector<double> offset) {
-            check_shape(u, s.m, s.solver->outputs(), "u");
-            check_shape(W, s.solver->outputs(), s.n, "W");
-            check_length(offset, s.solver->outputs(), "offset");
-            s.solver->start(u.data(), W.data(), offset.data());
-        }, strict("u"), strict("W"), strict("offset"))
-        .def("reactivate", [](SdcaObject& s, Matrix<double> z) {
-            check_shape(z, s.m, s.solver->outputs(), "z");
-            s.solver->reactivate(z.data());
-        }, strict("z"))
-        .def("offsets", [](const SdcaObject& s) {
-            OutVector b = new_vector(s.solver->outputs());
-            s.solver->offsets(b.data());
-            return b;
-        })
+    sdca_class
+        .def(
+            "__init__",
+            [](SdcaObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
+               double total, int first, int count, Vector<double> squared_norms, double lam, double feature,
+               bool multiplier, bool shrinking, int blocks, int threads, const std::string& sampling,
+               std::uint64_t seed) {
+                SdcaOptions o;
+                o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking,
+                o.blocks = blocks;
+                o.threads = threads, o.sampling = sampling_named(sampling), o.seed = seed;
+                check_length(squared_norms, rows.rows(), "squared_norms");
+                const Data d = read_data(rows, targets, weight, total, first, count);
+                auto solver = with_loss(loss, [&](const auto& l) {
+                    return std::visit(
+                        [&](const auto& r) {
+                            return make_sdca(r, l, d.targets, d.weights, squared_norms.data(), o);
+                        },
+                        rows.view);
+                });
+                new (self) SdcaObject{std::move(solver),       nb::find(rows), targets,    weight,
+                                      nb::cast(squared_norms), rows.rows(),    rows.cols()};
+            },
+            "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a,
+            strict("squared_norms"), "lam"_a, "feature"_a, "multiplier"_a, "shrinking"_a, "blocks"_a,
+            "threads"_a, "sampling"_a, "seed"_a)
+        .def(
+            "start",
+            [](SdcaObject& s, Matrix<double> u, Matrix<double> W, Vector<double> offset) {
+                check_shape(u, s.m, s.solver->outputs(), "u");
+                check_shape(W, s.solver->outputs(), s.n, "W");
+                check_length(offset, s.solver->outputs(), "offset");
+                s.solver->start(u.data(), W.data(), offset.data());
+            },
+            strict("u"), strict("W"), strict("offset"))
+        .def(
+            "reactivate",
+            [](SdcaObject& s, Matrix<double> z) {
+                check_shape(z, s.m, s.solver->outputs(), "z");
+                s.solver->reactivate(z.data());
+            },
+            strict("z"))
+        .def("offsets",
+             [](const SdcaObject& s) {
+                 OutVector b = new_vector(s.solver->outputs());
+                 s.solver->offsets(b.data());
+                 return b;
+             })
         .def_prop_ro("active", [](const SdcaObject& s) { return s.solver->active(); })
-        .def("online_gap", [](const SdcaObject& s, int part) { return s.solver->online_gap(part); }, "part"_a)
-        .def("online_primal", [](const SdcaObject& s, int part) { return s.solver->online_primal(part); }, "part"_a);
+        .def("online", [](const SdcaObject& s) {
+            OutVector gap = new_vector(s.solver->parts()), primal = new_vector(s.solver->parts());
+            s.solver->online(gap.data(), primal.data());
+            return nb::make_tuple(gap, primal);
+        });
     define_common(sdca_class);
 }
 

@@ -1,5 +1,5 @@
-// The best bias for fixed scores: the b that minimises Σ c_i ℓ_i(s_i + b), where G(b) = Σ c_i g_i(s_i + b), which never
-// increases, passes zero (2011 paper, Eq. 24; for the hinge loss a weighted median).
+// The best bias for fixed scores: the b that minimises Σ c_i ℓ_i(s_i + b), where G(b) = Σ c_i g_i(s_i + b),
+// which never increases, passes zero (2011 paper, Eq. 24; for the hinge loss a weighted median).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,8 @@ struct Crossing {
     bool flat;  // G = 0 on [lo, hi]; otherwise G > 0 at lo, G < 0 at hi, and nothing lies between them
 };
 
-// `total` is the scale of G's terms: |G| below 1e-12 of it counts as zero. A flat stretch that never ends on one side
-// (all rows of one class) is cut down to its finite end.
+// `total` is the scale of G's terms: |G| below 1e-12 of it counts as zero. A flat stretch that never ends on
+// one side (all rows of one class) is cut down to its finite end.
 template <class F>
 Crossing zero_crossing(F&& G, double start, double total) {
     const double zero = 1e-12 * total, far = 1e30;
@@ -39,8 +39,8 @@ Crossing zero_crossing(F&& G, double start, double total) {
     return {fall.hi, bisect([&](double g) { return g >= -zero; }).lo, true};
 }
 
-// The crossing of G(b) = Σ_i term(i, b) over n terms, none of which increases with b. Once the crossing is bracketed,
-// terms that are equal at both ends of the bracket are constant between them and are summed once.
+// The crossing of G(b) = Σ_i term(i, b) over n terms, none of which increases with b. Once the crossing is
+// bracketed, terms that are equal at both ends of the bracket are constant between them and are summed once.
 template <class F>
 Crossing zero_crossing_of_sum(std::int64_t n, F&& term, double start, double total) {
     const auto sum = [&](double b) {

@@ -1,14 +1,15 @@
 // SDCA in logical blocks that threads can share, with the same bits for any number of threads.
 //
-// A round takes the next tenth of the epoch's rows and cuts it into `blocks` parts. Every part ascends on its own copy
-// of w with its steps damped by σ (q → σq: CoCoA+'s local problem, Ma et al. 2015); the parts' changes δu, δw = Σ_k δw_k
-// are then added with the step γ ∈ [0, 1] that maximises
+// A round takes the next tenth of the epoch's rows and cuts it into `blocks` parts. Every part ascends on its
+// own copy of w with its steps damped by σ (q → σq: CoCoA+'s local problem, Ma et al. 2015); the parts'
+// changes δu, δw = Σ_k δw_k are then added with the step γ ∈ [0, 1] that maximises
 //
-//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset δ_i),
+//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset
+//   δ_i),
 //
-// a lower bound of the dual's increase for any concave conjugate, exact for the hinge loss. So the dual never falls,
-// whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019 for the line
-// search; Ioannou et al. 2019 for cutting the rows anew each round).
+// a lower bound of the dual's increase for any concave conjugate, exact for the hinge loss. So the dual never
+// falls, whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019
+// for the line search; Ioannou et al. 2019 for cutting the rows anew each round).
 #pragma once
 #include "pegasos/sdca.hpp"
 
@@ -16,7 +17,7 @@ namespace pegasos {
 
 template <class Rows, class Output>
 class BlockSdcaSolver final : public SdcaState<Rows, Output> {
-   public:
+ public:
     BlockSdcaSolver(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
         : SdcaState<Rows, Output>(rows, std::move(out), c, squared_norms, options), parts_(options.blocks) {
         this->sigma_ = std::max(1.0, options.blocks / 4.0);
@@ -37,7 +38,7 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
         if (this->epoch_ended()) this->finish_epoch();
     }
 
-   private:
+ private:
     struct Part {
         Buffer W{};
         std::vector<std::pair<int64_t, double>> moves{};  // row, change of its dual variable
@@ -50,7 +51,8 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
             ascend(parts_[k], rows + count * k / blocks, rows + count * (k + 1) / blocks);
         });
         // δw = Σ_k (W_k − W)/σ, in stretches of columns, each summed over the parts in order.
-        const int64_t size = int64_t(change_.size()), stretch = 4096, stretches = (size + stretch - 1) / stretch;
+        const int64_t size = int64_t(change_.size()), stretch = 4096,
+                      stretches = (size + stretch - 1) / stretch;
         std::vector<double> inner(stretches), square(stretches);
         parallel_for(this->o_.threads, stretches, [&](int64_t s) {
             double a = 0, b = 0;
@@ -99,7 +101,8 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
             out.step(i, &z, this->sigma_ * q, &u);
             if (u == old) continue;
             const double y = out.y(i, 0), coef = this->sigma_ * (u - old) * share;
-            p.gain += c * (out.loss.conjugate(u, y) - out.loss.conjugate(old, y) - this->offset_[0] * (u - old));
+            p.gain +=
+                c * (out.loss.conjugate(u, y) - out.loss.conjugate(old, y) - this->offset_[0] * (u - old));
             p.moves.emplace_back(i, u - old);
             ops.axpy(i, &coef, p.W.data());
         }

@@ -1,8 +1,9 @@
-// The arithmetic of an interior point step that is done row by row: everything but the products with the matrix.
+// The arithmetic of an interior point step that is done row by row: everything but the products with the
+// matrix.
 //
-// For every box (row of a problem's dual): 0 ≤ a ≤ h with slack t = h − a, multipliers z of a ≥ 0 and v of a ≤ h, sign
-// s and linear term p; see src/pegasos/_interior_point.py for the whole method. Two boxes of one row (regression) lie
-// `rows` apart. The path is
+// For every box (row of a problem's dual): 0 ≤ a ≤ h with slack t = h − a, multipliers z of a ≥ 0 and v of a
+// ≤ h, sign s and linear term p; see src/pegasos/_interior_point.py for the whole method. Two boxes of one
+// row (regression) lie `rows` apart. The path is
 //
 //   s∘score − p − z + v = 0,   a∘z = t∘v = μ
 //
@@ -18,7 +19,7 @@
 namespace pegasos {
 
 class BoxPath {
-   public:
+ public:
     // h, s, p: boxes × rows. score: rows. Starts on the path with parameter μ through these scores.
     BoxPath(std::int64_t boxes, std::int64_t rows, const double* h, const double* s, const double* p,
             const double* score, double mu)
@@ -45,7 +46,7 @@ class BoxPath {
         each([&](std::int64_t k, std::int64_t i) {
             // z − v = r with a z = t v = μ has one solution, written so that nothing cancels.
             const double r = s_[k] * score_[i] - p_[k], rh = r * h_[k];
-            const double root = std::sqrt(rh * rh + 4 * mu * mu);
+            const double root = std::hypot(rh, 2 * mu);
             a_[k] = 2 * mu * h_[k] / (2 * mu + root + rh);
             t_[k] = 2 * mu * h_[k] / (2 * mu + root - rh);
             z_[k] = mu / a_[k];
@@ -55,7 +56,8 @@ class BoxPath {
 
     std::int64_t rows() const { return m_; }
 
-    // d (rows) = Σ over a row's boxes of Θ⁻¹ = 1/(z/a + v/t): the weights of the normal matrix. Starts a step.
+    // d (rows) = Σ over a row's boxes of Θ⁻¹ = 1/(z/a + v/t): the weights of the normal matrix. Starts a
+    // step.
     void weights(double* d) {
         std::fill_n(d, m_, 0.0);
         double sum = 0;
@@ -69,7 +71,8 @@ class BoxPath {
         mu_ = sum / double(2 * size_);
     }
 
-    // q (rows) = Σ over a row's boxes of s(a + Θ⁻¹r) for the targets at hand: the right side of the normal equations.
+    // q (rows) = Σ over a row's boxes of s(a + Θ⁻¹r) for the targets at hand: the right side of the normal
+    // equations.
     void right_side(double* q) const {
         std::fill_n(q, m_, 0.0);
         each([&](std::int64_t k, std::int64_t i) { q[i] += s_[k] * (a_[k] + inverse_[k] * residual(k, i)); });
@@ -108,11 +111,10 @@ class BoxPath {
     }
 
     // Accepts the direction just completed as the best so far.
-    void keep() {
-        cl_.swap(next_cl_), cu_.swap(next_cu_), da_.swap(next_da_), d_score_.swap(next_d_score_);
-    }
+    void keep() { cl_.swap(next_cl_), cu_.swap(next_cu_), da_.swap(next_da_), d_score_.swap(next_d_score_); }
 
-    // Gondzio: targets that pull products which would end far from `target` after a step of length `reach` towards it.
+    // Gondzio: targets that pull products which would end far from `target` after a step of length `reach`
+    // towards it.
     void centre(double target, double reach) {
         const auto pull = [&](double product) {
             return std::max(std::clamp(product, 0.1 * target, 10 * target) - product, -10 * target);
@@ -145,7 +147,8 @@ class BoxPath {
     // Σ h (p − s score)₊: the losses at the current scores.
     double loss() const {
         double sum = 0;
-        each([&](std::int64_t k, std::int64_t i) { sum += h_[k] * std::max(0.0, p_[k] - s_[k] * score_[i]); });
+        each(
+            [&](std::int64_t k, std::int64_t i) { sum += h_[k] * std::max(0.0, p_[k] - s_[k] * score_[i]); });
         return sum;
     }
 
@@ -163,7 +166,7 @@ class BoxPath {
     }
     std::int64_t state_size() const { return 4 * size_ + m_; }
 
-   private:
+ private:
     // f(box, row) for every box; the boxes of one kind are consecutive.
     template <class F>
     void each(F&& f) const {
@@ -179,8 +182,8 @@ class BoxPath {
     std::int64_t boxes_, m_, size_;
     std::vector<double> h_, s_, p_, score_;
     std::vector<double> a_, t_, z_, v_, inverse_;
-    std::vector<double> cl_, cu_, da_, d_score_;                          // the best direction so far
-    std::vector<double> next_cl_, next_cu_, next_da_, next_d_score_;      // the one being made
+    std::vector<double> cl_, cu_, da_, d_score_;                      // the best direction so far
+    std::vector<double> next_cl_, next_cu_, next_da_, next_d_score_;  // the one being made
     double mu_ = 0;
 };
 

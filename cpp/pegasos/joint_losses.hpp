@@ -1,5 +1,5 @@
-// Losses of all K scores of a row at once. Dual variables are kept as u = e_y − α with α in the simplex, so that
-// W = (1/(λM)) Σ c_i u_i x_iᵀ as for the scalar losses.
+// Losses of all K scores of a row at once. Dual variables are kept as u = e_y − α with α in the simplex, so
+// that W = (1/(λM)) Σ c_i u_i x_iᵀ as for the scalar losses.
 //
 //   value(s, y), slopes(s, y, g)     ℓ(s) and g = −∇ℓ(s)
 //   conjugate(u, y)                  the loss's part of the dual objective
@@ -14,8 +14,9 @@
 
 namespace pegasos {
 
-// ℓ = max_r δ(y, r) + s_r − s_y, the cost-sensitive multiclass loss (2011 paper, Eq. 20; Crammer & Singer for δ = 0/1).
-// δ(y, y) = 0, δ ≥ 0. The maximiser is the true label where it ties, then the lowest index.  conjugate = ⟨α, δ(y, ·)⟩.
+// ℓ = max_r δ(y, r) + s_r − s_y, the cost-sensitive multiclass loss (2011 paper, Eq. 20; Crammer & Singer for
+// δ = 0/1). δ(y, y) = 0, δ ≥ 0. The maximiser is the true label where it ties, then the lowest index.
+// conjugate = ⟨α, δ(y, ·)⟩.
 struct CrammerSinger {
     int classes = 0;
     std::vector<double> cost;  // classes × classes, row = true label
@@ -89,8 +90,9 @@ struct Multinomial {
         }
         return total;
     }
-    // Stationarity is t_r + q e^{t_r} = ρ_r − μ with t = ln α, ρ = s + q α0; μ makes Σα = 1. Σα falls with μ, so μ is
-    // found by a bracketed Newton iteration; given μ, each t_r by Newton on an increasing convex function.
+    // Stationarity is t_r + q e^{t_r} = ρ_r − μ with t = ln α, ρ = s + q α0; μ makes Σα = 1. Σα falls with μ,
+    // so μ is found by a bracketed Newton iteration; given μ, each t_r by Newton on an increasing convex
+    // function.
     void dual_step(const double* u0, const double* s, std::int32_t y, double q, double* u,
                    std::vector<double>& work) const {
         work.resize(2 * classes);
@@ -106,7 +108,8 @@ struct Multinomial {
             double sum = 0, fall = 0;
             for (int r = 0; r < classes; ++r) {
                 const double c = rho[r] - mu;
-                // F(v) = v + q e^v − c; from any point at or above its root Newton descends to it without overshooting.
+                // F(v) = v + q e^v − c; from any point at or above its root Newton descends to it without
+                // overshooting.
                 double v = c > 0 ? std::min(c, std::max(0.0, std::log(c / q))) : c;
                 for (int inner = 0; inner < 60; ++inner) {
                     const double e = q * std::exp(v), step = (v + e - c) / (1 + e);

@@ -7,7 +7,8 @@
 //   lower(y), upper(y)      the domain of u
 //   dual_step(u0, z, y, q)  the maximiser over u of  −ℓ*(−u) − z(u − u0) − (q/2)(u − u0)²,  q > 0
 //
-// A row of weight c uses the same formulas: its dual variable is c·u with u in the unit domain, and q is multiplied by c.
+// A row of weight c uses the same formulas: its dual variable is c·u with u in the unit domain, and q is
+// multiplied by c.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -29,11 +30,13 @@ struct MarginLoss {
     double slope(double z, double y) const { return y * self().fall(y * z); }
     double curvature(double z, double y) const { return self().bend(y * z); }
     double conjugate(double u, double y) const { return self().dual(y * u); }
-    double dual_step(double u0, double z, double y, double q) const { return y * self().step(y * u0, y * z, q); }
+    double dual_step(double u0, double z, double y, double q) const {
+        return y * self().step(y * u0, y * z, q);
+    }
     double least() const { return 0.0; }
     double most() const { return 1.0; }
 
-   private:
+ private:
     const Loss& self() const { return static_cast<const Loss&>(*this); }
 };
 
@@ -52,7 +55,9 @@ struct SquaredHinge : MarginLoss<SquaredHinge> {
     double fall(double s) const { return s < 1 ? 2 * (1 - s) : 0.0; }
     double bend(double s) const { return s < 1 ? 2.0 : 0.0; }
     double dual(double a) const { return a - a * a / 4; }
-    double step(double a0, double s, double q) const { return std::max(0.0, a0 + (1 - s - a0 / 2) / (q + 0.5)); }
+    double step(double a0, double s, double q) const {
+        return std::max(0.0, a0 + (1 - s - a0 / 2) / (q + 0.5));
+    }
     double most() const { return infinity; }
 };
 
@@ -84,8 +89,9 @@ struct Log : MarginLoss<Log> {
     double dual(double a) const {
         return (a > 0 ? -a * std::log(a) : 0.0) + (a < 1 ? -(1 - a) * std::log1p(-a) : 0.0);
     }
-    // The new margin t solves t = s + q(a(t) − a0), a(t) = 1/(1 + e^t). F(t) = t − s − q(a(t) − a0) increases, and its
-    // root lies between the values of a(t) = 0 and 1, so a bracketed Newton iteration cannot leave.
+    // The new margin t solves t = s + q(a(t) − a0), a(t) = 1/(1 + e^t). F(t) = t − s − q(a(t) − a0)
+    // increases, and its root lies between the values of a(t) = 0 and 1, so a bracketed Newton iteration
+    // cannot leave.
     double step(double a0, double s, double q) const {
         double lo = s - q * a0, hi = s + q * (1 - a0);
         double t = std::clamp(s, lo, hi);

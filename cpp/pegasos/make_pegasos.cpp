@@ -6,8 +6,8 @@ namespace pegasos {
 using Layout = PEGASOS_ROWS;
 
 template <class Loss>
-static std::unique_ptr<PegasosBase> make(const Layout& rows, const Loss& loss, const Targets& targets, Weights c,
-                                         const PegasosOptions& options) {
+static std::unique_ptr<PegasosBase> make(const Layout& rows, const Loss& loss, const Targets& targets,
+                                         Weights c, const PegasosOptions& options) {
     auto solver = with_output(loss, targets, [&](auto out) -> std::unique_ptr<Solver> {
         return std::make_unique<PegasosSolver<Layout, decltype(out)>>(rows, std::move(out), c, options);
     });
@@ -15,13 +15,13 @@ static std::unique_ptr<PegasosBase> make(const Layout& rows, const Loss& loss, c
 }
 
 template <>
-std::unique_ptr<PegasosBase> make_pegasos(const Layout& rows, const AnyLoss& loss, const Targets& targets, Weights c,
-                                          const PegasosOptions& options) {
+std::unique_ptr<PegasosBase> make_pegasos(const Layout& rows, const AnyLoss& loss, const Targets& targets,
+                                          Weights c, const PegasosOptions& options) {
     return make(rows, loss, targets, c, options);
 }
 template <>
-std::unique_ptr<PegasosBase> make_pegasos(const Layout& rows, const AnyJointLoss& loss, const Targets& targets,
-                                          Weights c, const PegasosOptions& options) {
+std::unique_ptr<PegasosBase> make_pegasos(const Layout& rows, const AnyJointLoss& loss,
+                                          const Targets& targets, Weights c, const PegasosOptions& options) {
     return make(rows, loss, targets, c, options);
 }
 

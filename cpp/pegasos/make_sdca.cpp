@@ -19,13 +19,13 @@ static std::unique_ptr<SdcaBase> make(const Layout& rows, const Loss& loss, cons
 }
 
 template <>
-std::unique_ptr<SdcaBase> make_sdca(const Layout& rows, const AnyLoss& loss, const Targets& targets, Weights c,
-                                    const double* x2, const SdcaOptions& o) {
+std::unique_ptr<SdcaBase> make_sdca(const Layout& rows, const AnyLoss& loss, const Targets& targets,
+                                    Weights c, const double* x2, const SdcaOptions& o) {
     return make(rows, loss, targets, c, x2, o);
 }
 template <>
-std::unique_ptr<SdcaBase> make_sdca(const Layout& rows, const AnyJointLoss& loss, const Targets& targets, Weights c,
-                                    const double* x2, const SdcaOptions& o) {
+std::unique_ptr<SdcaBase> make_sdca(const Layout& rows, const AnyJointLoss& loss, const Targets& targets,
+                                    Weights c, const double* x2, const SdcaOptions& o) {
     return make(rows, loss, targets, c, x2, o);
 }
 

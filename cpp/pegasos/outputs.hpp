@@ -1,11 +1,11 @@
-// What a row asks of the weights: one score (Single), a score for each of several independent classes (OneVsRest), or
-// all class scores together (Joint). A solver is written once against these:
+// What a row asks of the weights: one score (Single), a score for each of several independent classes
+// (OneVsRest), or all class scores together (Joint). A solver is written once against these:
 //
 //   lanes()                       how many interleaved weight vectors there are
-//   parts()                       how many independent problems they make up; part(l) is the one lane l belongs to
-//   slopes(i, z, g)               g = −∇ℓ_i at the scores z (0 in lanes that only pad)
-//   step(i, z, q, u)              replaces the dual variables u by the maximiser of losses.hpp
-//   measure(i, z, u, value, gap)  adds loss and Fenchel gap  ℓ(z) + ℓ*(−u) + ⟨u, z⟩ ≥ 0 of each part; returns the
+//   parts()                       how many independent problems they make up; part(l) is the one lane l
+//   belongs to slopes(i, z, g)               g = −∇ℓ_i at the scores z (0 in lanes that only pad) step(i, z,
+//   q, u)              replaces the dual variables u by the maximiser of losses.hpp measure(i, z, u, value,
+//   gap)  adds loss and Fenchel gap  ℓ(z) + ℓ*(−u) + ⟨u, z⟩ ≥ 0 of each part; returns the
 //                                 largest of the row's gaps
 //   settled(i, z, u, slack)       u stays optimal while every score moves by at most slack
 #pragma once
@@ -80,7 +80,8 @@ struct OneVsRest {
     }
     bool settled(int64_t i, const double* z, const double* u, double slack) const {
         for (int l = 0; l < count; ++l)
-            if (loss.slope(z[l] - slack, y(i, l)) != u[l] || loss.slope(z[l] + slack, y(i, l)) != u[l]) return false;
+            if (loss.slope(z[l] - slack, y(i, l)) != u[l] || loss.slope(z[l] + slack, y(i, l)) != u[l])
+                return false;
         return true;
     }
 };

@@ -1,5 +1,5 @@
-// Threads for work cut into a fixed number of tasks. Results never depend on how many threads there are: a task writes
-// only what is its own, and the caller combines the tasks in order.
+// Threads for work cut into a fixed number of tasks. Results never depend on how many threads there are: a
+// task writes only what is its own, and the caller combines the tasks in order.
 #pragma once
 #include <algorithm>
 #include <atomic>

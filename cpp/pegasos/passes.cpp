@@ -36,7 +36,8 @@ void check_row(const CsrRows<T, I>& r, int64_t i, Inspection& found) {
     }
     found.repeated |= repeated;
     if (outside && found.bad_index_row < 0) {
-        const auto wrong = std::find_if(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
+        const auto wrong =
+            std::find_if(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
         found.bad_index_row = i, found.bad_index = int64_t(*wrong);
     }
 }
@@ -74,7 +75,8 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
             }
         });
         for (const auto& p : parts) {
-            if (all.bad_value_row < 0) all.bad_value_row = p.bad_value_row, all.bad_value_col = p.bad_value_col;
+            if (all.bad_value_row < 0)
+                all.bad_value_row = p.bad_value_row, all.bad_value_col = p.bad_value_col;
             if (all.bad_index_row < 0) all.bad_index_row = p.bad_index_row, all.bad_index = p.bad_index;
             all.repeated |= p.repeated;
         }
@@ -82,7 +84,8 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
     });
 }
 
-void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z, int threads) {
+void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z,
+            int threads) {
     with_rows(any, [&](const auto& rows) {
         const int64_t n = rows.cols;
         if (K == 1) {
@@ -91,47 +94,52 @@ void scores(const AnyRows& any, Subset subset, const double* W, const double* b,
             });
             return;
         }
-        const int L = (K + simd::lane_block - 1) / simd::lane_block * simd::lane_block;
-        Buffer lanes(n * L);
-        for (int k = 0; k < K; ++k)
-            for (int64_t j = 0; j < n; ++j) lanes[j * L + k] = W[k * n + j];
-        each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
-            Buffer z(L);
-            for (int64_t r = first; r < last; ++r) {
-                rows.dot_lanes(subset[r], lanes.data(), L, z.data());
-                for (int k = 0; k < K; ++k) Z[r * K + k] = z[k] + b[k];
-            }
-        });
+        // Eight outputs at a time: their weights, interleaved, are far smaller than those of all.
+        Buffer lanes(n * simd::lane_block);
+        for (int k0 = 0; k0 < K; k0 += simd::lane_block) {
+            const int count = std::min(simd::lane_block, K - k0);
+            for (int k = 0; k < count; ++k)
+                for (int64_t j = 0; j < n; ++j) lanes[j * simd::lane_block + k] = W[(k0 + k) * n + j];
+            each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
+                double z[simd::lane_block];
+                for (int64_t r = first; r < last; ++r) {
+                    rows.dot_lanes(subset[r], lanes.data(), simd::lane_block, z);
+                    for (int k = 0; k < count; ++k) Z[r * K + k0 + k] = z[k] + b[k0 + k];
+                }
+            });
+        }
     });
 }
 
 void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* W, int threads) {
     with_rows(any, [&](const auto& rows) {
         const int64_t n = rows.cols;
-        const int L = K == 1 ? 1 : (K + simd::lane_block - 1) / simd::lane_block * simd::lane_block;
-        // As many private copies of W as the data are worth.
+        const int L = K == 1 ? 1 : simd::lane_block;
+        // As many private copies of the weights as the data are worth.
         const int64_t blocks = std::clamp<int64_t>(rows.nnz() / (16 * (n + 1) + 65536), 1, 16);
         std::vector<Buffer> parts(blocks);
-        parallel_for(threads, blocks, [&](int64_t t) {
-            Buffer &mine = parts[t], c(L);
-            mine.assign(n * L, 0.0);
-            for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r) {
-                const double* cr = C + r * K;
-                if (std::all_of(cr, cr + K, [](double v) { return v == 0; })) continue;
-                if (K == 1) {
-                    rows.axpy(subset[r], cr[0], mine.data());
-                } else {
-                    std::copy_n(cr, K, c.begin());
-                    rows.axpy_lanes(subset[r], c.data(), mine.data(), L);
+        for (int k0 = 0; k0 < K; k0 += L) {
+            const int count = std::min(L, K - k0);
+            parallel_for(threads, blocks, [&](int64_t t) {
+                Buffer& mine = parts[t];
+                mine.assign(n * L, 0.0);
+                double c[simd::lane_block] = {};
+                for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r) {
+                    std::copy_n(C + r * K + k0, count, c);
+                    if (std::all_of(c, c + count, [](double v) { return v == 0; })) continue;
+                    if (K == 1)
+                        rows.axpy(subset[r], c[0], mine.data());
+                    else
+                        rows.axpy_lanes(subset[r], c, mine.data(), L);
                 }
-            }
-        });
-        for (int k = 0; k < K; ++k)
-            for (int64_t j = 0; j < n; ++j) {
-                double sum = 0;
-                for (const auto& p : parts) sum += p[j * L + k];
-                W[k * n + j] = sum;
-            }
+            });
+            for (int k = 0; k < count; ++k)
+                for (int64_t j = 0; j < n; ++j) {
+                    double sum = 0;
+                    for (const auto& p : parts) sum += p[j * L + k];
+                    W[(k0 + k) * n + j] = sum;
+                }
+        }
     });
 }
 

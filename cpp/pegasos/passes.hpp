@@ -1,5 +1,5 @@
-// Single passes over all rows, in float64: what certificates, checks and the second-order solvers are made of.
-// Work is cut by the data alone, never by the number of threads, so the bits do not depend on it.
+// Single passes over all rows, in float64: what certificates, checks and the second-order solvers are made
+// of. Work is cut by the data alone, never by the number of threads, so the bits do not depend on it.
 #pragma once
 #include <cstdint>
 #include <string>

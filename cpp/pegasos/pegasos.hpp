@@ -2,19 +2,21 @@
 //
 //   min_w (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i(⟨w, x_i⟩)
 //
-// Given: rows, an output, λ. Result: the last, average, suffix-average or two random iterates, and dual variables.
+// Given: rows, an output, λ. Result: the last, average, suffix-average or two random iterates, and dual
+// variables.
 //
-//   Pegasos   η_t = 1/(λ(t + t0))   Shalev-Shwartz, Singer, Srebro & Cotter 2011, Figs. 1 and 2; t0 = 0 as published
-//   NORMA     η_t = p/(λ√t)         Kivinen, Smola & Williamson 2002
-//   SGD       η_t = η               Zhang 2004
+//   Pegasos   η_t = 1/(λ(t + t0))   Shalev-Shwartz, Singer, Srebro & Cotter 2011, Figs. 1 and 2; t0 = 0 as
+//   published NORMA     η_t = p/(λ√t)         Kivinen, Smola & Williamson 2002 SGD       η_t = η Zhang 2004
 //
-// Pegasos is kept unscaled: w_{t+1} = (1/(λt)) Σ_{s≤t} g_s x_s, so v = Σ g_s x_s only ever grows by sparse additions
-// and w = v/(λΩ), Ω = t0 + rows visited. (The papers' recursion (1 − 1/t) w + η g x is the same numbers, but needs a
-// special first step.) A mini-batch adds its rows with w frozen; Ω counts rows, so a short last batch weighs less.
+// Pegasos is kept unscaled: w_{t+1} = (1/(λt)) Σ_{s≤t} g_s x_s, so v = Σ g_s x_s only ever grows by sparse
+// additions and w = v/(λΩ), Ω = t0 + rows visited. (The papers' recursion (1 − 1/t) w + η g x is the same
+// numbers, but needs a special first step.) A mini-batch adds its rows with w frozen; Ω counts rows, so a
+// short last batch weighs less.
 //
-// v = Σ_i c̃_i U_i x_i with U_i the sum of row i's slopes: that makes every iterate a dual point, and differences of U
-// between two epochs another one (the window certificate). Projections shrink the past by a factor: they multiply
-// `pi`, and later additions are divided by it, so U needs no sweep. NORMA and SGD keep their scale in `pi` too.
+// v = Σ_i c̃_i U_i x_i with U_i the sum of row i's slopes: that makes every iterate a dual point, and
+// differences of U between two epochs another one (the window certificate). Projections shrink the past by a
+// factor: they multiply `pi`, and later additions are divided by it, so U needs no sweep. NORMA and SGD keep
+// their scale in `pi` too.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -43,14 +45,14 @@ struct PegasosOptions {
 };
 
 class PegasosBase : public Solver {
-   public:
+ public:
     using Solver::weights;
     virtual void select(Iterate) = 0;  // what weights() returns
 };
 
 template <class Rows, class Output>
 class PegasosSolver final : public PegasosBase {
-   public:
+ public:
     PegasosSolver(Rows rows, Output out, Weights c, PegasosOptions options)
         : ops_{rows, std::move(out), options.feature},
           c_(c),
@@ -115,7 +117,8 @@ class PegasosSolver final : public PegasosBase {
         }
     }
 
-    // The window's dual point. What leaves the domain (iid draws, an unfinished epoch) is clipped by the caller.
+    // The window's dual point. What leaves the domain (iid draws, an unfinished epoch) is clipped by the
+    // caller.
     void duals(double* u) const override {
         const int K = outputs();
         const bool pegasos = o_.schedule == Schedule::pegasos;
@@ -139,10 +142,11 @@ class PegasosSolver final : public PegasosBase {
         epoch_order(order_, ops_.rows.rows, o_.sampling, o_.seed, epoch_);
     }
 
-   private:
+ private:
     template <class F>
     void fields(F& f) {
-        f("v", v_), f("U", U_), f("window", window_), f("next_window", next_window_), f("pi", pi_), f("b", b_);
+        f("v", v_), f("U", U_), f("window", window_), f("next_window", next_window_), f("pi", pi_),
+            f("b", b_);
         f("norm", norm_), f("lag", lag_), f("sum", sum_), f("window_sum", window_sum_);
         f("next_window_sum", next_window_sum_), f("carried", carried_), f("b_sum", b_sum_);
         f("random0", random_[0]), f("random1", random_[1]);
@@ -211,7 +215,8 @@ class PegasosSolver final : public PegasosBase {
             const double unit = g[l] * gain / pi_[l];
             U[l] += unit;
             coef_[l] = c * unit;
-            if (o_.bias == PegasosBias::subgradient) b_[l] += c * g[l] / (double(k) * std::sqrt(double(steps_)));
+            if (o_.bias == PegasosBias::subgradient)
+                b_[l] += c * g[l] / (double(k) * std::sqrt(double(steps_)));
         }
         if (o_.radius > 0) grow_norm(i);
         ops_.axpy(i, coef_.data(), v_.data());
@@ -255,8 +260,9 @@ class PegasosSolver final : public PegasosBase {
         recompute_norm();
     }
 
-    // The bias that is best for this batch alone, and slopes that add up to zero (2011 paper, Eq. 24). Where the best
-    // bias lies on a kink, the slopes on its two sides are mixed: the indicator alone is no subgradient there.
+    // The bias that is best for this batch alone, and slopes that add up to zero (2011 paper, Eq. 24). Where
+    // the best bias lies on a kink, the slopes on its two sides are mixed: the indicator alone is no
+    // subgradient there.
     void balance(const int64_t* batch, int64_t k) {
         if constexpr (!Output::joint) {
             for (int l = 0; l < ops_.out.parts(); ++l) {
@@ -274,7 +280,8 @@ class PegasosSolver final : public PegasosBase {
                 const double mid = 0.5 * (at.lo + at.hi), up = sum(at.lo), down = -sum(at.hi);
                 const double share = at.flat ? 1.0 : down / (up + down);
                 for (int64_t r = 0; r < k; ++r)
-                    g_[r * L_ + l] = at.flat ? slope(r, mid) : share * slope(r, at.lo) + (1 - share) * slope(r, at.hi);
+                    g_[r * L_ + l] =
+                        at.flat ? slope(r, mid) : share * slope(r, at.lo) + (1 - share) * slope(r, at.hi);
                 b_[l] = mid;
             }
             for (int l = ops_.out.parts(); l < L_; ++l)
@@ -282,7 +289,8 @@ class PegasosSolver final : public PegasosBase {
         }
     }
 
-    // Σ_t w_t without touching all of w at each step: with C_t = Σ_{j≤t} scale_j, it is C_T v − Σ_t C_t (added at t).
+    // Σ_t w_t without touching all of w at each step: with C_t = Σ_{j≤t} scale_j, it is C_T v − Σ_t C_t
+    // (added at t).
     void carry() {
         for (int l = 0; l < L_; ++l) carried_[l] += scale_[l], b_sum_[l] += b_[l];
     }
@@ -292,8 +300,8 @@ class PegasosSolver final : public PegasosBase {
         std::fill(carried_.begin(), carried_.end(), 0.0);
     }
 
-    // Two uniform draws from {w_1, …, w_t} (Lemma 3 of the 2011 paper) without knowing the last t: iterate t replaces a
-    // draw with probability 1/t, so after t the next replacement is at ⌊t/U⌋ + 1 with U uniform.
+    // Two uniform draws from {w_1, …, w_t} (Lemma 3 of the 2011 paper) without knowing the last t: iterate t
+    // replaces a draw with probability 1/t, so after t the next replacement is at ⌊t/U⌋ + 1 with U uniform.
     void draw() {
         for (int r = 0; r < 2; ++r) {
             if (steps_ != next_[r]) continue;
@@ -310,7 +318,8 @@ class PegasosSolver final : public PegasosBase {
         if (o_.average) flush();
         if (o_.radius > 0) recompute_norm();
         const int64_t done = epoch_ + 1;
-        if ((done & (done - 1)) == 0) {  // 1, 2, 4, 8, …: the window reaches back to the last but one of these
+        if ((done & (done - 1)) ==
+            0) {  // 1, 2, 4, 8, …: the window reaches back to the last but one of these
             window_.swap(next_window_), next_window_ = U_;
             window_visits_ = next_window_visits_, next_window_visits_ = visits();
             window_steps_ = next_window_steps_, next_window_steps_ = steps_;

@@ -5,9 +5,10 @@
 namespace pegasos {
 
 class Rng {
-   public:
+ public:
     // Streams of one seed (one an epoch, say) are independent of each other.
-    explicit Rng(std::uint64_t seed, std::uint64_t stream = 0) : state_(mix(seed + 0x9e3779b97f4a7c15u) ^ mix(~stream)) {}
+    explicit Rng(std::uint64_t seed, std::uint64_t stream = 0)
+        : state_(mix(seed + 0x9e3779b97f4a7c15u) ^ mix(~stream)) {}
 
     std::uint64_t next() { return mix(state_ += 0x9e3779b97f4a7c15u); }
 
@@ -19,7 +20,7 @@ class Rng {
     // Uniform on (0, 1].
     double uniform() { return double((next() >> 11) + 1) * 0x1.0p-53; }
 
-   private:
+ private:
     static std::uint64_t mix(std::uint64_t z) {
         z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

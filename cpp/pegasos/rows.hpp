@@ -1,5 +1,6 @@
-// Borrowed views of the examples, one row each. Values float or double, sparse indices 32 or 64 bits, used where they
-// lie; weights are always double. Every layout offers the same operations, so that no solver is written twice:
+// Borrowed views of the examples, one row each. Values float or double, sparse indices 32 or 64 bits, used
+// where they lie; weights are always double. Every layout offers the same operations, so that no solver is
+// written twice:
 //
 //   dot(i, w)               ⟨w, x_i⟩
 //   axpy(i, c, w)           w += c x_i
@@ -111,8 +112,8 @@ struct CsrRows {
     }
 };
 
-using AnyRows = std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float, std::int32_t>,
-                             CsrRows<float, std::int64_t>, CsrRows<double, std::int32_t>,
-                             CsrRows<double, std::int64_t>>;
+using AnyRows =
+    std::variant<DenseRows<float>, DenseRows<double>, CsrRows<float, std::int32_t>,
+                 CsrRows<float, std::int64_t>, CsrRows<double, std::int32_t>, CsrRows<double, std::int64_t>>;
 
 }  // namespace pegasos

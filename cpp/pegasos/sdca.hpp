@@ -5,13 +5,13 @@
 // Given: rows, an output, λ, ‖x_i‖². Result: u and w = w(u).
 // Each visit maximises over one row's dual variables; every epoch is a fresh permutation of the active rows.
 //
-// Shrinking: a row whose variables stay optimal however its scores move by less than the last epoch's largest Fenchel gap
-// of a row is left out until the caller has looked at all rows again (reactivate). For the hinge loss a row's gap is its
-// violation in margin units, and this is LIBLINEAR's rule.
+// Shrinking: a row whose variables stay optimal however its scores move by less than the last epoch's largest
+// Fenchel gap of a row is left out until the caller has looked at all rows again (reactivate). For the hinge
+// loss a row's gap is its violation in margin units, and this is LIBLINEAR's rule.
 //
-// Unregularised bias: the constant feature B pulls Σ c_i u_i towards zero without ever reaching it; an offset that takes
-// over what the feature has learnt after each epoch (offset += B w_B) makes zero the only fixed point: the method of
-// multipliers.
+// Unregularised bias: the constant feature B pulls Σ c_i u_i towards zero without ever reaching it; an offset
+// that takes over what the feature has learnt after each epoch (offset += B w_B) makes zero the only fixed
+// point: the method of multipliers.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -33,21 +33,23 @@ struct SdcaOptions {
 };
 
 class SdcaBase : public Solver {
-   public:
-    // Starts (again) from dual variables u (rows × K), offsets (K) and W(u) (K × n), which the caller has computed.
+ public:
+    // Starts (again) from dual variables u (rows × K), offsets (K) and W(u) (K × n), which the caller has
+    // computed.
     virtual void start(const double* u, const double* W, const double* offset) = 0;
     virtual void offsets(double* offset) const = 0;
     // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
     virtual void reactivate(const double* z) = 0;
-    virtual double online_gap(int part) const = 0;     // of the last epoch, rows measured when visited
-    virtual double online_primal(int part) const = 0;  // mean loss, likewise, plus (λ/2)‖w‖²
+    // Gap and primal value of each part in the last epoch, every row measured when it was visited.
+    virtual void online(double* gap, double* primal) const = 0;
+    virtual int parts() const = 0;
     virtual int64_t active() const = 0;
 };
 
 // What serial and block SDCA share.
 template <class Rows, class Output>
 class SdcaState : public SdcaBase {
-   public:
+ public:
     SdcaState(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
         : ops_{rows, std::move(out), options.feature},
           c_(c),
@@ -69,12 +71,14 @@ class SdcaState : public SdcaBase {
     double epochs() const override { return visits_ / double(ops_.rows.rows); }
     bool epoch_ended() const override { return at_ == int64_t(order_.size()); }
     int outputs() const override { return visible(ops_.out); }
-    double online_gap(int part) const override { return last_gap_[part] / c_.total; }
-    double online_primal(int part) const override {
-        double square = 0;
-        for (std::size_t p = 0; p < W_.size(); ++p)
-            if (ops_.out.part(int(p % L_)) == part) square += W_[p] * W_[p];
-        return last_value_[part] / c_.total + 0.5 * o_.lam * square;
+    int parts() const override { return ops_.out.parts(); }
+    void online(double* gap, double* primal) const override {
+        Buffer squares(L_);
+        for (int64_t j = 0; j <= ops_.rows.cols; ++j)
+            for (int l = 0; l < L_; ++l) squares[l] += W_[j * L_ + l] * W_[j * L_ + l];
+        for (int k = 0; k < parts(); ++k)
+            gap[k] = last_gap_[k] / c_.total, primal[k] = last_value_[k] / c_.total;
+        for (int l = 0; l < visible(ops_.out); ++l) primal[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
     }
     int64_t active() const override { return int64_t(active_.size()); }
 
@@ -127,16 +131,17 @@ class SdcaState : public SdcaBase {
         fields(f);
     }
 
-   protected:
+ protected:
     template <class F>
     void fields(F& f) {
         f("W", W_), f("u", u_), f("offset", offset_), f("value", value_), f("gap", gap_);
         f("last_value", last_value_), f("last_gap", last_gap_), f("active", active_), f("order", order_);
-        f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("visits", visits_), f.scalar("slack", slack_);
+        f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("visits", visits_),
+            f.scalar("slack", slack_);
         f.scalar("worst", worst_), f.scalar("sigma", sigma_), f.scalar("restart", restart_);
     }
 
-    double share(int64_t i) const { return c_[i] / (o_.lam * c_.total); }  // of row i in w(u)
+    double share(int64_t i) const { return c_[i] * unit_; }  // of row i in w(u)
 
     void new_epoch() {
         if (o_.sampling == Sampling::iid) {
@@ -173,13 +178,13 @@ class SdcaState : public SdcaBase {
     std::vector<int64_t> active_, order_{};
     Buffer value_, gap_, last_value_, last_gap_;
     int64_t epoch_ = 0, at_ = 0;
-    double visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
+    double unit_ = 1 / (o_.lam * c_.total), visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
     bool restart_ = false;
 };
 
 template <class Rows, class Output>
 class SdcaSolver final : public SdcaState<Rows, Output> {
-   public:
+ public:
     SdcaSolver(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
         : SdcaState<Rows, Output>(rows, std::move(out), c, squared_norms, options),
           z_(this->L_),
@@ -221,7 +226,7 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
         FieldReader{s}("dead", dead_);
     }
 
-   private:
+ private:
     static constexpr int64_t ahead = 3;
 
     void visit(int64_t i) {
@@ -257,8 +262,8 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
 
 // Defined for each row layout in make_sdca.cpp.
 template <class Rows>
-std::unique_ptr<SdcaBase> make_sdca(const Rows&, const AnyLoss&, const Targets&, Weights, const double* squared_norms,
-                                    const SdcaOptions&);
+std::unique_ptr<SdcaBase> make_sdca(const Rows&, const AnyLoss&, const Targets&, Weights,
+                                    const double* squared_norms, const SdcaOptions&);
 template <class Rows>
 std::unique_ptr<SdcaBase> make_sdca(const Rows&, const AnyJointLoss&, const Targets&, Weights,
                                     const double* squared_norms, const SdcaOptions&);

@@ -2,8 +2,8 @@
 
 namespace pegasos::simd {
 
-#define PEGASOS_DECLARE(isa)                 \
-    extern const Kernels<float> table_float_##isa; \
+#define PEGASOS_DECLARE(isa)                         \
+    extern const Kernels<float> table_float_##isa;   \
     extern const Kernels<double> table_double_##isa; \
     extern const Syrk table_syrk_##isa;
 PEGASOS_DECLARE(baseline)

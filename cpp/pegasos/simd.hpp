@@ -1,7 +1,7 @@
 // Vector kernels, compiled once for each instruction set and chosen when the library is loaded.
 //
-// A "lane" is one output (one class of a one-vs-rest fit, say). The weights of L lanes are interleaved, W[j*L + l],
-// so that one loaded feature serves all lanes; L is a multiple of 8 doubles, one cache line.
+// A "lane" is one output (one class of a one-vs-rest fit, say). The weights of L lanes are interleaved, W[j*L
+// + l], so that one loaded feature serves all lanes; L is a multiple of 8 doubles, one cache line.
 #pragma once
 #include <cstdint>
 

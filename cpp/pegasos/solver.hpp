@@ -1,5 +1,5 @@
-// The contract every solver keeps: a resumable state machine over borrowed data. It never prints, reads the clock or
-// decides when to stop; the loop in src/pegasos/_fit.py does.
+// The contract every solver keeps: a resumable state machine over borrowed data. It never prints, reads the
+// clock or decides when to stop; the loop in src/pegasos/_fit.py does.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -32,7 +32,8 @@ struct CacheAligned {
 };
 using Buffer = std::vector<double, CacheAligned<double>>;
 
-// A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same bits.
+// A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same
+// bits.
 using State = std::vector<std::pair<std::string, Buffer>>;
 
 // The rows' weights in the objective (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i: c_i and M = Σ c_i.
@@ -43,14 +44,14 @@ struct Weights {
 };
 
 class Solver {
-   public:
+ public:
     virtual ~Solver() = default;
-    virtual void advance(int64_t rows) = 0;        // about that many row visits, never past the end of an epoch
-    virtual double epochs() const = 0;             // visits / rows
-    virtual bool epoch_ended() const = 0;          // no row of a further epoch was visited yet
-    virtual int outputs() const = 0;               // K
+    virtual void advance(int64_t rows) = 0;  // about that many row visits, never past the end of an epoch
+    virtual double epochs() const = 0;       // visits / rows
+    virtual bool epoch_ended() const = 0;    // no row of a further epoch was visited yet
+    virtual int outputs() const = 0;         // K
     virtual void weights(double* W, double* b) const = 0;  // K × n and K
-    virtual void duals(double* u) const = 0;       // rows × K, in the unit domain
+    virtual void duals(double* u) const = 0;               // rows × K, in the unit domain
     virtual State state() const = 0;
     virtual void restore(const State&) = 0;
 };
@@ -93,7 +94,8 @@ struct FieldReader {
     }
 };
 
-// Scores and updates of one row against weights that end with the constant feature: W has (n + 1) rows of lanes.
+// Scores and updates of one row against weights that end with the constant feature: W has (n + 1) rows of
+// lanes.
 template <class Rows, class Output>
 struct LaneOps {
     Rows rows;
@@ -147,8 +149,8 @@ int visible(const Joint<Loss>& o) {
 
 // Calls make(output) with the Single, OneVsRest or Joint that the arguments describe.
 struct Targets {
-    const double* value = nullptr;         // Single
-    const std::int32_t* label = nullptr;   // OneVsRest, Joint
+    const double* value = nullptr;        // Single
+    const std::int32_t* label = nullptr;  // OneVsRest, Joint
     std::int32_t first = 0;
     int count = 1;
 };

@@ -3,7 +3,8 @@
 First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a couple of dozen iterations whatever κ, each of
 which costs the square of the number of columns. So narrow data whose predicted epochs cost more than those iterations
 go to the interior point (or Newton's) method at once. Everything else begins with an epoch of Pegasos, whose dual
-point (scaled by the best factor) starts SDCA; if its gap then falls too slowly, narrow data still change over.
+point, scaled by the best factor, starts SDCA (several outputs begin with SDCA itself); if its gap then falls too
+slowly, narrow data still change over.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from pegasos._interior_point import InteriorPointEngine
 from pegasos._newton import NewtonEngine
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine, warm_bias
-from pegasos.solvers import SDCA, Pegasos
+from pegasos.solvers import SDCA, Pegasos, Solver
 
 #: Columns beyond which the normal matrix is not considered.
 NARROW = 3000
 
 #: Rough costs in nanoseconds: of an entry a first-order method visits, and of a multiplication in a normal matrix.
 ENTRY, MULTIPLICATION, ITERATIONS = 1.5, 0.05, 25
+
+#: Nanoseconds below which a second-order method is taken anyway, for its accuracy.
+TINY = 5e7
 
 
 def second_order_cost(problem: Problem) -> float:
@@ -53,10 +57,14 @@ class AutoEngine:
         self.sdca = SDCA(blocks=blocks)
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
-        if second_order_cost(problem) < first_order_cost(problem):
+        second = second_order_cost(problem)
+        if second < max(first_order_cost(problem), TINY):
             self.stage, self.engine = "second_order", self._second_order()
         else:
-            self.stage, self.engine = "pegasos", Pegasos().engine(problem, intercept, seed)
+            # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
+            first: Solver = Pegasos() if problem.outputs == 1 else self.sdca
+            self.stage, self.engine = first.name, first.engine(problem, intercept, seed)
+            self.pretended = Pegasos()._t0(problem)
 
     def _second_order(self) -> Engine:
         if self.problem.loss.smooth:
@@ -85,29 +93,33 @@ class AutoEngine:
         return self.engine.due(tol) and (self.stage != "pegasos" or tol >= 5e-3)
 
     def _to_sdca(self) -> None:
+        """Hand Pegasos' dual point over, scaled by the factor that raises its dual value most."""
         problem = self.problem
         u = self.engine.duals()
         assert u is not None
-        u = feasible(problem, u)
-        W = problem.dual_weights(u)
+        (W, _), m = self.engine.model(), problem.examples.m
+        # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the steps t0 that were only pretended.
+        W = W * ((m + self.pretended) / m)
         # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
         norms = np.maximum(problem.lam * problem.squared_norms_of(W), 1e-300)
         scale = np.clip(problem.mean_conjugates(u) / norms, 0.0, 1.0)
-        u = u * scale
+        u, W = u * scale, np.ascontiguousarray(W * scale[:, None])
         self.spent += self.engine.epochs
-        engine = self.sdca.engine(problem, self.intercept, self.seed)
+        self._enter_sdca(u, warm_bias(problem, W), W)
+
+    def _enter_sdca(self, u: Array, b: Array, W: Array | None = None) -> None:
+        engine = self.sdca.engine(self.problem, self.intercept, self.seed)
         assert isinstance(engine, DualAscentEngine)
-        engine.start(np.ascontiguousarray(u), warm_bias(problem, np.ascontiguousarray(W * np.atleast_1d(scale)[:, None])))
+        if W is not None and self.problem.hardness > 10:
+            engine.next_check = 1.0  # with this much regularisation an epoch after Pegasos is often enough
+        engine.start(np.ascontiguousarray(u), b, W)
         self.stage, self.engine = "sdca", engine
 
     def start(self, u: Array, b: Array) -> None:
         """Begin with SDCA at the dual point u, unless a second-order method is at work."""
         if self.stage == "second_order":
             return
-        engine = self.sdca.engine(self.problem, self.intercept, self.seed)
-        assert isinstance(engine, DualAscentEngine)
-        engine.start(np.ascontiguousarray(feasible(self.problem, u)), b)
-        self.stage, self.engine = "sdca", engine
+        self._enter_sdca(feasible(self.problem, u), b)
 
     def model(self) -> tuple[Array, Array]:
         return self.engine.model()
@@ -131,9 +143,9 @@ class AutoEngine:
 
     def _crawls(self) -> bool:
         """Whether, at the rate of the last certificates, the next factor of ten costs more than changing the method."""
-        if len(self.history) < 2:
+        if len(self.history) < 3:
             return False
-        (e0, g0), (e1, g1) = self.history[-2:]
+        (e0, g0), _, (e1, g1) = self.history[-3:]
         rate = np.log10(max(g0, 1e-300) / max(g1, 1e-300)) / (e1 - e0) if e1 > e0 else 0.0
         if rate <= 0:
             rate = 1e-9

@@ -60,6 +60,13 @@ class Certificate:
     primal_per_class: tuple[float, ...] = field(repr=False, default=())
     dual_per_class: tuple[float, ...] = field(repr=False, default=())
 
+    def __str__(self) -> str:
+        state = "converged" if self.converged else "not converged"
+        return (
+            f"{state} ({self.reason}): primal {self.primal:.6g}, dual {self.dual:.6g}, "
+            f"relative gap {self.relative_gap:.2e}, {self.epochs:.1f} epochs, {self.seconds:.3f} s"
+        )
+
 
 @dataclass(frozen=True)
 class Bounds:

@@ -7,8 +7,8 @@ slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimu
 
     max_{α ∈ simplex} ⟨α, e⟩ − (1/2λ)‖Σ α_j a_j‖²,   w = −(1/λ) Σ α_j a_j,
 
-is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). Instead of trusting w, OCAS goes to the
-best point on the way from the best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). Instead of trusting w, OCAS goes to
+the best point on the way from the best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Bundle:
         if not rises(1.0):
             return 1.0
         lo, hi = 0.0, 1.0
-        for _ in range(40):
+        for _ in range(20):
             middle = 0.5 * (lo + hi)
             lo, hi = (lo, middle) if rises(middle) else (middle, hi)
         return lo

@@ -98,6 +98,12 @@ def _refuse(X: Any, found: dict[str, Any], name: str) -> None:
         raise ValueError(f"Input {name} contains {what} at row {row}, column {col}. Impute or drop it first.")
 
 
+def check_weights(W: Array, b: Array) -> None:
+    """Refuse what a solver made of numbers too large or too small for it."""
+    if not (np.isfinite(W).all() and np.isfinite(b).all()):
+        raise ValueError("the weights left the range of floating-point numbers; scale the features and targets first")
+
+
 def encode_labels(y: Array) -> tuple[Array, Array]:
     """Sorted classes and the class index (int32) of every label; fast for two numeric classes."""
     if y.dtype.kind in "iufb" and len(y):

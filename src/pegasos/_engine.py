@@ -36,7 +36,7 @@ class Engine(Protocol):
         ...
 
     def lower_bound(self) -> Array | None:
-        """A lower bound of each part's optimum that the method has by itself, computed in float64; None: use duals()."""
+        """A lower bound of each part's optimum that the method has by itself, in float64; None: use duals()."""
         ...
 
     @property

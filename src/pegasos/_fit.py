@@ -72,7 +72,7 @@ class _Loop:
         self.problem, self.engine, self.limits, self.watch = problem, engine, limits, watch
         self.began = time.perf_counter()
         self.trace = Trace()
-        self.dual = np.full(problem.parts, -np.inf)
+        self.dual = np.zeros(problem.parts)  # no loss is negative: u = 0 bounds every problem from below
         self.scale = np.maximum(problem.at_zero(), np.finfo(float).tiny)
         if watch.verbose:
             self._say("   epochs    seconds         primal           dual   relative gap")
@@ -117,7 +117,7 @@ class _Loop:
 
     def _worth_more(self, now: Checkpoint) -> bool:
         """Whether to go on beyond ``tol``: iterations that cost next to nothing still halve the gap."""
-        if not self.engine.eager or now.relative_gap < 1e-11:
+        if not self.engine.eager or now.relative_gap < 1e-15:
             return False
         return len(self.trace) < 2 or now.gap < 0.5 * self.trace[-2].gap
 

@@ -53,7 +53,7 @@ class Boxes:
 class InteriorPoint:
     """The iteration on some rows of :class:`Boxes`, started on the central path through the weights β.
 
-    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. The arithmetic row by row is done by
+    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. The arithmetic row by row is in
     ``cpp/pegasos/box_path.hpp``; here are the products with X̃ and the order of things.
     """
 
@@ -73,7 +73,11 @@ class InteriorPoint:
         self.design = Design(problem.examples, problem.bias != "none", problem.threads, index)
         take = slice(None) if index is None else index
         s, p, h = (np.ascontiguousarray(a[:, take]) for a in (boxes.s, boxes.p, weight * boxes.h))
-        self.R, self.beta, self.iterations, self.step = regularisation(problem), beta.copy(), 0, 1.0
+        # Boxes of about unit height: a, and with it R, is measured in units of the mean height.
+        unit = float(h.mean())
+        h /= unit
+        self.unit, self.R = unit, regularisation(problem) / unit
+        self.beta, self.iterations, self.step = beta.copy(), 0, 1.0
         score = self.design.forward(beta)
         # μ as large as what is to be balanced: starts closer to the border stall, unless the weights are good already.
         mu = nearness * float(np.mean(h * np.abs(s * score - p)))
@@ -129,7 +133,7 @@ class InteriorPointEngine:
     """Runs :class:`InteriorPoint` on each part of a problem in turn.
 
     Long problems are rehearsed on samples of their rows, each five times as long as the one before: the weights of a
-    sample are near those of the whole, and iterations that only look for the neighbourhood are better spent on few rows.
+    sample are near those of the whole, and iterations that only look for the neighbourhood are better spent on few.
     """
 
     #: A sample has at least so many rows, and so many for each column; it is a fifth of what it rehearses.
@@ -175,7 +179,7 @@ class InteriorPointEngine:
                 if not np.isfinite(path.beta).all():
                     self.stuck = "stalled: the normal equations lost all precision"
             self.passes += path.design.rows / self.problem.examples.m / self.problem.parts
-            # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border than before.
+            # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
             if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
                 self.levels[part] -= 1
                 self.paths[part] = self._path(part, path.beta, 0.3)
@@ -195,7 +199,7 @@ class InteriorPointEngine:
         if any(self.levels):
             return None
         pairs = zip(self.paths, self.boxes, strict=True)
-        return np.column_stack([ip.path.signed_sums() * boxes.unit for ip, boxes in pairs])
+        return np.column_stack([ip.path.signed_sums() * (ip.unit * boxes.unit) for ip, boxes in pairs])
 
     def lower_bound(self) -> Array | None:
         return None
@@ -205,7 +209,9 @@ class InteriorPointEngine:
         return self.problem.examples.m * len(self.paths[0].R) ** 2 * self.problem.parts <= EAGER
 
     def learn(self, bounds: Bounds) -> None:
-        self.done = bounds.gap <= (1e-12 if self.eager else self.tol) * bounds.primal
+        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        if self.done.all():
+            self.stuck = "stalled: as close as float64 allows"
         if self.stuck is None and all(path.step < 1e-8 for path in self.paths):
             self.stuck = "stalled: the steps have become too short"
 

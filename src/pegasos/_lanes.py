@@ -6,7 +6,7 @@ cache line. More classes make more groups, which threads can share; a group that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -57,10 +57,10 @@ class LaneGroups:
                 solver.advance(self.rows_a_call)
         return all(s.epoch_ended for s in awake)
 
-    def rest(self, finished: Sequence[bool]) -> None:
+    def rest(self, finished: Array) -> None:
         """Let the groups rest whose parts are all finished."""
         for g, (first, count) in enumerate(self.spans):
-            self.resting[g] = len(finished) > 1 and all(finished[first : first + count])
+            self.resting[g] = len(self.spans) > 1 and bool(np.all(finished[first : first + count]))
 
     def weights(self) -> tuple[Array, Array]:
         """Weights and biases of all outputs."""

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
@@ -14,10 +14,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
 
 from pegasos import solvers
 from pegasos._certificate import Certificate
-from pegasos._data import Array, Examples, examples
+from pegasos._data import Array, Examples, check_weights, examples
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
 from pegasos._stream import Stream
@@ -26,6 +27,12 @@ from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
 
 INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
+
+
+@cache
+def blas_controller() -> ThreadpoolController:
+    """The BLAS libraries of this process; finding them takes longer than a small fit, so it is done once."""
+    return ThreadpoolController()
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -173,12 +180,14 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         solver = self._chosen_solver()
         intercept = self.intercept if self.fit_intercept else "none"
         solver.check(problem, intercept)
-        seed = self._seed()
-        engine = solver.engine(problem, intercept, seed)
-        self._warm(engine, problem, solver)
         limits = Limits(float(self.tol), int(self.max_iter), self.max_time)
         watch = Watch(self._user_callback(), bool(self.verbose), on_interrupt=self.on_interrupt)
-        result = run(problem, engine, limits, watch)
+        # Short products are slower on many BLAS threads than on one, and their bits would depend on the number.
+        with blas_controller().limit(limits=1, user_api="blas"):
+            engine = solver.engine(problem, intercept, self._seed())
+            self._warm(engine, problem, solver)
+            result = run(problem, engine, limits, watch)
+        check_weights(result.W, result.b)
         asked_for = ("interrupted", "stopped by the callback")
         if not result.certificate.converged and result.certificate.reason not in asked_for:
             warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)

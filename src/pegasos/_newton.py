@@ -100,7 +100,9 @@ class NewtonEngine:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         joint = problem.joint
-        self.parts: list[Any] = [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
+        self.parts: list[Any] = (
+            [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
+        )
         self.beta = [np.zeros(len(p.R)) for p in self.parts]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
         self.done = np.zeros(problem.parts, dtype=bool)
@@ -168,13 +170,19 @@ class NewtonEngine:
         return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.parts <= EAGER
 
     def learn(self, bounds: Bounds) -> None:
-        self.done = bounds.gap <= (1e-12 if self.eager else self.tol) * bounds.primal
+        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        if self.done.all():
+            self.stuck = "stalled: as close as float64 allows"
         if not (self.moved | self.done).any():
             self.stuck = "stalled: no step decreases the objective any more"
 
     def state(self) -> dict[str, Any]:
         named = {f"beta{k}": b.copy() for k, b in enumerate(self.beta)}
-        return named | {"passes": np.array([self.passes]), "turn": np.array([float(self.turn)]), "done": self.done * 1.0}
+        return named | {
+            "passes": np.array([self.passes]),
+            "turn": np.array([float(self.turn)]),
+            "done": self.done * 1.0,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.beta = [state[f"beta{k}"].copy() for k in range(len(self.beta))]

@@ -15,7 +15,7 @@ EAGER = 2e7
 
 
 class Design:
-    """Products with the matrix X̃ of rows x̃_i (all, or those of ``index``); without a bias the last column is left out."""
+    """Products with the matrix of rows x̃_i (all, or those of ``index``); without a bias the last column is left out."""
 
     def __init__(self, examples: Examples, bias: bool, threads: int, index: Array | None = None) -> None:
         self.examples, self.bias, self.threads, self.index = examples, bias, threads, index

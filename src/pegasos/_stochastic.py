@@ -121,11 +121,12 @@ class DualAscentEngine(_Stepwise):
         self.problem = problem
         self.ended = False
         self.next_check, self.best_online = 4.0, np.full(problem.parts, np.inf)
-        self.refreshed = 0.0
+        self.refreshed, self.tol = 0.0, 0.0
+        self.finished = np.zeros(problem.parts, dtype=bool)
         if problem.bias == "feature":
             B = problem.feature
         elif problem.bias == "free":
-            # ALGORITHMS: a constant feature of about the rows' size makes the method of multipliers fast.
+            # A constant feature of about the rows' size makes the method of multipliers fast.
             B = 0.5 * np.sqrt(max(problem.mean_squared_norm, 1e-12)) if feature is None else feature
         else:
             B = 0.0
@@ -146,9 +147,9 @@ class DualAscentEngine(_Stepwise):
 
         self.lanes = LaneGroups(problem, make)
 
-    def start(self, u: Array, b: Array) -> None:
-        """Begin at the feasible dual point u and, if the bias is free, at the offset b."""
-        W = self.problem.dual_weights(u)
+    def start(self, u: Array, b: Array, W: Array | None = None) -> None:
+        """Begin at the dual point u, W = W(u) (computed unless given), and, if the bias is free, at the offset b."""
+        W = self.problem.dual_weights(u) if W is None else W
         offset = b if self.problem.bias == "free" else np.zeros_like(b)
         for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
             part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
@@ -158,22 +159,18 @@ class DualAscentEngine(_Stepwise):
 
     def online(self) -> tuple[Array, Array]:
         """Gap and primal value of each part as the rows saw them when last visited."""
-        pairs = [
-            (s.online_gap(part), s.online_primal(part))
-            for s, (_, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True)
-            for part in range(1 if self.problem.joint else count)
-        ]
-        gap, primal = np.array(pairs).T
-        return gap, primal
+        pairs = [s.online() for s in self.lanes.solvers]
+        return np.concatenate([gap for gap, _ in pairs]), np.concatenate([primal for _, primal in pairs])
 
     def due(self, tol: float) -> bool:
         if not self.ended:
             return False
+        self.tol = tol
         if self.epochs >= self.next_check:
             return True
         # The gaps seen while visiting cost nothing and are near the truth; look closely when they promise success.
         gap, primal = self.online()
-        return bool(np.all(gap <= np.minimum(tol * primal, 0.5 * self.best_online)))
+        return bool(np.all((gap <= np.minimum(tol * primal, 0.5 * self.best_online)) | self.finished))
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
@@ -182,17 +179,24 @@ class DualAscentEngine(_Stepwise):
             solver.reactivate(np.ascontiguousarray(Z[:, part]))
 
     def state(self) -> dict[str, Any]:
-        mine = {"check": np.array([self.next_check, self.refreshed]), "best_online": self.best_online.copy()}
-        return super().state() | mine
+        check = np.array([self.next_check, self.refreshed, self.tol])
+        return super().state() | {
+            "check": check,
+            "best_online": self.best_online.copy(),
+            "finished": self.finished * 1.0,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.next_check, self.refreshed = map(float, state["check"])
-        self.best_online = state["best_online"].copy()
+        self.next_check, self.refreshed, self.tol = map(float, state["check"])
+        self.best_online, self.finished = state["best_online"].copy(), state["finished"].astype(bool)
+        self.lanes.rest(self.finished)
 
     def learn(self, bounds: Bounds) -> None:
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
+        self.finished = bounds.gap <= self.tol * bounds.primal
+        self.lanes.rest(self.finished)
         _, b = self.lanes.weights()
         self.reactivate(bounds.Z - bounds.b + b)
         if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again

@@ -10,7 +10,7 @@ import numpy as np
 
 from pegasos import solvers
 from pegasos._certificate import Certificate
-from pegasos._data import Array
+from pegasos._data import Array, check_weights
 from pegasos._problem import Problem
 from pegasos._stochastic import SubgradientEngine
 from pegasos._trace import Checkpoint, Trace
@@ -56,9 +56,10 @@ class Stream:
         engine = self._engine(model, solver, problem, intercept)
         while not (engine.epochs >= 1.0):
             engine.advance()
+        W, b = engine.model()
+        check_weights(W, b)
         self.rows += problem.examples.m
         self.carried = [{name: s.state()[name] for name in self.CARRIED} for s in engine.lanes.solvers]
-        W, b = engine.model()
         # The bias that is best for this piece alone would forget the others: keep the one that was learnt.
         primal = float(np.sum(problem.penalty(W, b) + problem.mean_losses(problem.scores(W, b))))
         self.seconds += time.perf_counter() - began

@@ -61,7 +61,7 @@ class Loss:
 
 def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
     value = getattr(loss, field)
-    if not isinstance(value, Real) or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+    if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not zero):
         raise ValueError(f"{type(loss).__name__}: {field}={value!r} must be a number {'>=' if zero else '>'} 0")
 
 
@@ -381,6 +381,10 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
+#: What other libraries call some of them.
+_ELSEWHERE: dict[Any, str] = {"log_loss": "log", "squared_error": "squared", "logistic": "log", "pinball": "quantile"}
+
+
 def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
     """The loss object that a user's ``loss`` means, refused unless its kind is one of ``kinds``."""
     accepted = [name for name, cls in LOSSES.items() if cls.kind in kinds]
@@ -389,7 +393,13 @@ def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
     elif isinstance(loss, str) and loss in LOSSES:
         found = LOSSES[loss]()
     else:
-        raise ValueError(f"loss={loss!r} is unknown; {estimator} accepts {', '.join(accepted)} or a pegasos.losses object")
+        if isinstance(loss, type) and issubclass(loss, Loss):
+            hint = f"; did you mean {loss.__name__}(), with parentheses?"
+        else:
+            hint = f"; did you mean {_ELSEWHERE[loss]!r}?" if loss in _ELSEWHERE else ""
+        raise ValueError(
+            f"loss={loss!r} is unknown; {estimator} accepts {', '.join(accepted)} or a pegasos.losses object{hint}"
+        )
     if found.kind not in kinds:
         raise ValueError(f"loss={found.name!r} is not for {estimator}, which accepts {', '.join(accepted)}")
     return found

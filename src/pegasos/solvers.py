@@ -126,7 +126,7 @@ class Pegasos(_Subgradient):
     Examples
     --------
     >>> from pegasos import LinearSVC, Pegasos
-    >>> model = LinearSVC(solver=Pegasos(batch_size=2), lam=0.1, max_iter=200, tol=0.05, random_state=0)
+    >>> model = LinearSVC(solver=Pegasos(batch_size=2), lam=0.1, max_iter=500, tol=0.1, random_state=0)
     >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
     True
     """
@@ -395,4 +395,7 @@ def resolve(solver: str | Solver) -> Solver:
         return solver
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object")
+    hint = ""
+    if isinstance(solver, type) and issubclass(solver, Solver):
+        hint = f"; did you mean {solver.__name__}(), with parentheses?"
+    raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object{hint}")
