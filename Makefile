@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-test
 CPP := $(shell find cpp -name '*.?pp')
+# The tests, and the examples in the docstrings of the package as installed.
+TESTS := --pyargs tests pegasos
 
 .PHONY: help demo test test-all lint format bench docs sanitize clean
 
@@ -35,10 +37,10 @@ lint: $(STAMP)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(TESTS)
 
 test-all: lint
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -m "" $(TESTS)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

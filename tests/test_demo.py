@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unsanitized
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 pytest.importorskip("resource")
+pytestmark = pytest.mark.unsanitized
 
 CHILD = """
     import resource, sys

@@ -12,6 +12,8 @@ import pytest
 import pegasos
 from pegasos import losses, solvers
 
+pytestmark = pytest.mark.unsanitized
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "pegasos"
 MODULES = sorted(SOURCE.rglob("*.py"))
