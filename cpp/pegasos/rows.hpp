@@ -7,6 +7,7 @@
 //   dot_lanes, axpy_lanes   the same for L interleaved weight vectors (simd.hpp)
 //   squared_norm(i)         ‖x_i‖²
 //   prefetch(i)             ask the cache for row i, to be visited a few steps from now
+//   prefetch_weights(i, …)  and for the interleaved weights row i will need, too many for the nearest cache
 //
 // Indices are trusted here: passes.hpp checks them once, at the border.
 #pragma once
@@ -46,6 +47,7 @@ struct DenseRows {
         const int64_t bytes = cols * int64_t(sizeof(T));
         for (int64_t b = 0; b < bytes && b < 512; b += 64) __builtin_prefetch(p + b);
     }
+    void prefetch_weights(int64_t, const double*, int) const {}  // they are read in order
     // Calls f(column, value) for every stored entry of row i.
     template <class F>
     void each(int64_t i, F&& f) const {
@@ -105,6 +107,10 @@ struct CsrRows {
         constexpr int64_t line_t = 64 / sizeof(T), line_i = 64 / sizeof(I);
         for (int64_t q = p; q < end; q += line_t) __builtin_prefetch(data + q);
         for (int64_t q = p; q < end; q += line_i) __builtin_prefetch(indices + q);
+    }
+    void prefetch_weights(int64_t i, const double* W, int L) const {
+        for (int64_t p = indptr[i]; p < int64_t(indptr[i + 1]); ++p)
+            __builtin_prefetch(W + indices[p] * int64_t(L));
     }
     template <class F>
     void each(int64_t i, F&& f) const {

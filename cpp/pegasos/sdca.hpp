@@ -200,6 +200,9 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
                 __builtin_prefetch(&this->u_[later * this->L_]);
                 __builtin_prefetch(&this->x2_[later]);
             }
+            if constexpr (!LaneOps<Rows, Output>::single)
+                if (this->at_ + 1 < int64_t(this->order_.size()))
+                    this->ops_.rows.prefetch_weights(this->order_[this->at_ + 1], this->W_.data(), this->L_);
             visit(this->order_[this->at_]);
             this->visits_ += 1;
         }
