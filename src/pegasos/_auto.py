@@ -16,17 +16,18 @@ import numpy as np
 from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
 from pegasos._engine import Engine
-from pegasos._interior_point import InteriorPointEngine
-from pegasos._newton import NewtonEngine
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine, warm_bias
-from pegasos.solvers import SDCA, Pegasos, Solver
+from pegasos.solvers import SDCA, InteriorPoint, Pegasos, Solver
 
 #: Columns beyond which the normal matrix is not considered.
 NARROW = 3000
 
 #: Rough costs in nanoseconds: of an entry a first-order method visits, and of a multiplication in a normal matrix.
 ENTRY, MULTIPLICATION, ITERATIONS = 1.5, 0.05, 25
+
+#: What an engine of this kind goes through; a saved state holds the index.
+STAGES = ("pegasos", "sdca", "second_order")
 
 #: Nanoseconds below which a second-order method is taken anyway, for its accuracy.
 TINY = 5e7
@@ -43,10 +44,15 @@ def second_order_cost(problem: Problem) -> float:
     return ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION)
 
 
+def epoch_cost(problem: Problem) -> float:
+    """Estimated nanoseconds of an epoch of SDCA for one output."""
+    return problem.examples.nnz * ENTRY + 20.0 * problem.examples.m
+
+
 def first_order_cost(problem: Problem) -> float:
     """Estimated nanoseconds of SDCA to a relative gap of 1e-3."""
     epochs = 6 + 12 / problem.hardness
-    return epochs * (problem.examples.nnz * ENTRY + 20.0 * problem.examples.m) * max(1.0, problem.outputs / 4)
+    return epochs * epoch_cost(problem) * max(1.0, problem.outputs / 4)
 
 
 class AutoEngine:
@@ -67,9 +73,7 @@ class AutoEngine:
             self.pretended = Pegasos()._t0(problem)
 
     def _second_order(self) -> Engine:
-        if self.problem.loss.smooth:
-            return NewtonEngine(self.problem)
-        return InteriorPointEngine(self.problem, self.seed)
+        return InteriorPoint().engine(self.problem, self.intercept, self.seed)
 
     @property
     def epochs(self) -> float:
@@ -149,17 +153,15 @@ class AutoEngine:
         rate = np.log10(max(g0, 1e-300) / max(g1, 1e-300)) / (e1 - e0) if e1 > e0 else 0.0
         if rate <= 0:
             rate = 1e-9
-        a_epoch = self.problem.examples.nnz * ENTRY + 20.0 * self.problem.examples.m
-        return bool(a_epoch / rate > second_order_cost(self.problem))
+        return bool(epoch_cost(self.problem) / rate > second_order_cost(self.problem))
 
     def state(self) -> dict[str, Any]:
-        stages = ("pegasos", "sdca", "second_order")
-        mine = {"auto.stage": np.array([float(stages.index(self.stage))]), "auto.spent": np.array([self.spent])}
+        mine = {"auto.stage": np.array([float(STAGES.index(self.stage))]), "auto.spent": np.array([self.spent])}
         mine["auto.history"] = np.array(self.history).reshape(-1, 2)
         return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        stage = ("pegasos", "sdca", "second_order")[int(state["auto.stage"][0])]
+        stage = STAGES[int(state["auto.stage"][0])]
         if stage != self.stage:
             make = {"sdca": lambda: self.sdca.engine(self.problem, self.intercept, self.seed)}
             self.engine = make.get(stage, self._second_order)()

@@ -35,6 +35,10 @@ class LaneGroups:
         self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
         self.threads = min(problem.threads, len(self.solvers))
 
+    def parts(self) -> list[tuple[Any, slice]]:
+        """Each solver and the outputs that are its own."""
+        return [(s, slice(first, first + count)) for s, (first, count) in zip(self.solvers, self.spans, strict=True)]
+
     @property
     def awake(self) -> list[Any]:
         """The solvers that still work."""

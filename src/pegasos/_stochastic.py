@@ -151,8 +151,7 @@ class DualAscentEngine(_Stepwise):
         """Begin at the dual point u, W = W(u) (computed unless given), and, if the bias is free, at the offset b."""
         W = self.problem.dual_weights(u) if W is None else W
         offset = b if self.problem.bias == "free" else np.zeros_like(b)
-        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
-            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
+        for solver, part in self.lanes.parts():
             solver.start(
                 np.ascontiguousarray(u[:, part]), np.ascontiguousarray(W[part]), np.ascontiguousarray(offset[part])
             )
@@ -174,8 +173,7 @@ class DualAscentEngine(_Stepwise):
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
-        for solver, (first, count) in zip(self.lanes.solvers, self.lanes.spans, strict=True):
-            part = slice(first, first + count) if len(self.lanes.spans) > 1 else slice(None)
+        for solver, part in self.lanes.parts():
             solver.reactivate(np.ascontiguousarray(Z[:, part]))
 
     def state(self) -> dict[str, Any]:

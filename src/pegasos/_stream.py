@@ -88,8 +88,7 @@ class Stream:
             if len(W) < problem.outputs:  # two classes scored jointly were kept as their difference
                 W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
             scale = problem.lam * (self.t0 + self.rows) if isinstance(solver, Pegasos) else 1.0
-            for core, (first, count) in zip(cores, engine.lanes.spans, strict=True):
-                part = slice(first, first + count)
+            for core, part in engine.lanes.parts():
                 core.restore(core.state() | self._begin(core.state(), scale, W[part], b[part], problem))
         elif self.carried is not None:
             for core, carried in zip(cores, self.carried, strict=True):
