@@ -355,3 +355,40 @@ def test_joint_core_checks_shapes(loss):
         core.value(np.zeros((2, 4)), np.zeros(2, dtype=np.int32))
     with pytest.raises(ValueError, match="length"):
         core.value(np.zeros((2, 3)), np.zeros(5, dtype=np.int32))
+
+
+# -------------------------------------------------------------------------------------------- the Moreau envelope
+
+PIECEWISE = [loss for loss in SCALAR if loss.piecewise_linear]
+
+
+@pytest.mark.parametrize("loss", PIECEWISE, ids=repr)
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 13, 400])
+@pytest.mark.parametrize("delta", [1e-3, 0.4, 30.0])
+def test_envelope(loss, count, delta):
+    """Its slope is the dual step from the centre; its curvature, the slope's slope; its sums, those of the loss."""
+    core, rng = loss.core(1), np.random.default_rng(1)
+    z, y, u0 = sample(loss, count)
+    h, dz = rng.uniform(0, 2, count), rng.normal(size=count)
+    u, curvature, value, conjugate = core.smooth(z, y, h, u0, delta)
+    steps = lambda z: np.array([core.dual_step(*row, delta) for row in zip(u0, z, y, strict=True)])  # noqa: E731
+    assert_allclose(u, steps(z), rtol=1e-12, atol=1e-12)
+    assert_allclose(value, h @ core.value(z, y), rtol=1e-12)
+    assert_allclose(conjugate, h @ core.conjugate(u, y), rtol=1e-10, atol=1e-10)
+    slope = core.smooth_slope(z, y, h, u0, delta, dz, 0.7)
+    assert_allclose(slope, (h * dz) @ steps(z + 0.7 * dz), rtol=1e-10, atol=1e-10)
+    tiny = 1e-7 * delta
+    left, right = steps(z - tiny), steps(z + tiny)
+    smooth_here = np.isclose(right - u, u - left, atol=1e-9)  # corners have two slopes
+    assert count < 100 or smooth_here.mean() > 0.9
+    assert_allclose(
+        curvature[smooth_here], (h * (left - right) / (2 * tiny))[smooth_here], rtol=1e-6, atol=1e-6 / delta
+    )
+
+
+def test_envelope_is_for_piecewise_linear_losses():
+    one = np.ones(1)
+    with pytest.raises(ValueError, match="not piecewise linear"):
+        losses.Log().core(1).smooth(one, one, one, one, 0.1)
+    with pytest.raises(ValueError, match="delta must be positive"):
+        losses.Hinge().core(1).smooth(one, one, one, one, 0.0)

@@ -33,6 +33,8 @@ FLOORS = [
         "_bias_search",
         "_cutting_plane",
         "_interior_point",
+        "_rehearsal",
+        "_smoothed_newton",
         "_newton",
         "_auto",
     },

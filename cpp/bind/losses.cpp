@@ -6,6 +6,7 @@
 
 #include "objects.hpp"
 #include "pegasos/bias.hpp"
+#include "pegasos/envelope.hpp"
 
 namespace pegasos::bind {
 namespace {
@@ -81,6 +82,53 @@ std::tuple<double, double, bool> best_offset(const LossObject& self, const Vecto
         self.loss);
 }
 
+EnvelopeRows envelope_rows(const Vector<double>& z, const Vector<double>& y, const Vector<double>& h,
+                           const Vector<double>& u0, double delta) {
+    const auto n = std::int64_t(z.shape(0));
+    check_length(y, n, "y");
+    check_length(h, n, "weight");
+    check_length(u0, n, "u0");
+    if (!(delta > 0)) throw std::invalid_argument("delta must be positive");
+    return {n, z.data(), y.data(), h.data(), u0.data(), delta};
+}
+
+Piecewise piecewise_of(const LossObject& self) {
+    return std::visit(
+        [](const auto& l) -> Piecewise {
+            if constexpr (PiecewiseLinear<std::decay_t<decltype(l)>>)
+                return piecewise(l);
+            else
+                throw std::invalid_argument("the loss is not piecewise linear");
+        },
+        self.loss);
+}
+
+std::tuple<OutVector, OutVector, double, double> smooth(const LossObject& self, const Vector<double>& z,
+                                                        const Vector<double>& y, const Vector<double>& h,
+                                                        const Vector<double>& u0, double delta) {
+    const EnvelopeRows rows = envelope_rows(z, y, h, u0, delta);
+    OutVector u = new_vector(rows.count), curvature = new_vector(rows.count);
+    double *pu = u.data(), *pc = curvature.data();
+    const Piecewise shape = piecewise_of(self);
+    EnvelopeSums sums;
+    {
+        nb::gil_scoped_release release;
+        sums = envelope().look(shape, rows, pu, pc);
+    }
+    return {std::move(u), std::move(curvature), sums.loss, sums.conjugate};
+}
+
+double smooth_slope(const LossObject& self, const Vector<double>& z, const Vector<double>& y,
+                    const Vector<double>& h, const Vector<double>& u0, double delta, const Vector<double>& dz,
+                    double t) {
+    const EnvelopeRows rows = envelope_rows(z, y, h, u0, delta);
+    check_length(dz, rows.count, "dz");
+    const double* pd = dz.data();
+    const Piecewise shape = piecewise_of(self);
+    nb::gil_scoped_release release;
+    return envelope().slope(shape, rows, pd, t);
+}
+
 }  // namespace
 
 void register_losses(nb::module_& m) {
@@ -132,7 +180,10 @@ void register_losses(nb::module_& m) {
                 return std::visit([&](const auto& l) { return l.dual_step(u0, z, y, q); }, s.loss);
             },
             "u0"_a, "z"_a, "y"_a, "q"_a)
-        .def("best_offset", &best_offset, strict("z"), strict("y"), strict("weight"), "start"_a);
+        .def("best_offset", &best_offset, strict("z"), strict("y"), strict("weight"), "start"_a)
+        .def("smooth", &smooth, strict("z"), strict("y"), strict("weight"), strict("u0"), "delta"_a)
+        .def("smooth_slope", &smooth_slope, strict("z"), strict("y"), strict("weight"), strict("u0"),
+             "delta"_a, strict("dz"), "t"_a);
 
     nb::class_<JointLossObject>(m, "JointLoss")
         .def_static(

@@ -204,6 +204,12 @@ void register_solvers(nb::module_& m) {
                  s.solver->offsets(b.data());
                  return b;
              })
+        .def("biases",
+             [](const SdcaObject& s) {
+                 OutVector b = new_vector(s.solver->outputs());
+                 s.solver->biases(b.data());
+                 return b;
+             })
         .def_prop_ro("active", [](const SdcaObject& s) { return s.solver->active(); })
         .def("online", [](const SdcaObject& s) {
             OutVector gap = new_vector(s.solver->parts()), primal = new_vector(s.solver->parts());

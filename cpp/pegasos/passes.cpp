@@ -24,17 +24,16 @@ void each_stretch(int64_t rows, int threads, F&& f) {
 
 template <class T, class I>
 void check_row(const CsrRows<T, I>& r, int64_t i, Inspection& found) {
-    // One branch a row: an index is outside [0, cols) exactly if it is not below cols as an unsigned number.
+    // Indices that increase are all inside if the first and the last are. No branch in the loop: it is
+    // vectorised.
     const int64_t first = r.indptr[i], last = r.indptr[i + 1];
-    bool outside = false, repeated = false;
-    I previous = -1;
-    for (int64_t p = first; p < last; ++p) {
-        const I j = r.indices[p];
-        outside |= std::make_unsigned_t<I>(j) >= std::uint64_t(r.cols);
-        repeated |= j <= previous;
-        previous = j;
-    }
-    found.repeated |= repeated;
+    if (first == last) return;
+    I repeated = 0;
+    for (int64_t p = first; p + 1 < last; ++p) repeated |= I(r.indices[p + 1] <= r.indices[p]);
+    bool outside = r.indices[first] < 0 || r.indices[last - 1] >= r.cols;
+    if (repeated)
+        outside = std::any_of(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
+    found.repeated |= repeated != 0;
     if (outside && found.bad_index_row < 0) {
         const auto wrong =
             std::find_if(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
@@ -90,7 +89,13 @@ void scores(const AnyRows& any, Subset subset, const double* W, const double* b,
         const int64_t n = rows.cols;
         if (K == 1) {
             each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
-                for (int64_t r = first; r < last; ++r) Z[r] = rows.dot(subset[r], W) + b[0];
+                int64_t r = first;
+                for (; r + 4 <= last; r += 4) {
+                    const int64_t i[4] = {subset[r], subset[r + 1], subset[r + 2], subset[r + 3]};
+                    rows.dot_four(i, W, Z + r);
+                    for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
+                }
+                for (; r < last; ++r) Z[r] = rows.dot(subset[r], W) + b[0];
             });
             return;
         }
@@ -98,8 +103,8 @@ void scores(const AnyRows& any, Subset subset, const double* W, const double* b,
         Buffer lanes(n * simd::lane_block);
         for (int k0 = 0; k0 < K; k0 += simd::lane_block) {
             const int count = std::min(simd::lane_block, K - k0);
-            for (int k = 0; k < count; ++k)
-                for (int64_t j = 0; j < n; ++j) lanes[j * simd::lane_block + k] = W[(k0 + k) * n + j];
+            for (int64_t j = 0; j < n; ++j)
+                for (int k = 0; k < count; ++k) lanes[j * simd::lane_block + k] = W[(k0 + k) * n + j];
             each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
                 double z[simd::lane_block];
                 for (int64_t r = first; r < last; ++r) {
@@ -110,6 +115,39 @@ void scores(const AnyRows& any, Subset subset, const double* W, const double* b,
         }
     });
 }
+
+namespace {
+
+// w += Σ C[r] x_r, leaving out the rows with C[r] = 0, the others four at a time.
+template <class Rows>
+void add_rows(const Rows& rows, Subset subset, const double* C, int64_t first, int64_t last, double* w) {
+    int64_t waiting[4];
+    double c[4];
+    int count = 0;
+    for (int64_t r = first; r < last; ++r) {
+        waiting[count] = subset[r], c[count] = C[r];
+        count += C[r] != 0;
+        if (count == 4) {
+            rows.axpy_four(waiting, c, w);
+            count = 0;
+        }
+    }
+    for (int k = 0; k < count; ++k) rows.axpy(waiting[k], c[k], w);
+}
+
+// The same for the outputs k0 … k0 + count − 1 of K.
+template <class Rows>
+void add_rows_to_lanes(const Rows& rows, Subset subset, const double* C, int K, int k0, int count,
+                       int64_t first, int64_t last, double* W) {
+    double c[simd::lane_block] = {};
+    for (int64_t r = first; r < last; ++r) {
+        std::copy_n(C + r * K + k0, count, c);
+        if (std::any_of(c, c + count, [](double v) { return v != 0; }))
+            rows.axpy_lanes(subset[r], c, W, simd::lane_block);
+    }
+}
+
+}  // namespace
 
 void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* W, int threads) {
     with_rows(any, [&](const auto& rows) {
@@ -123,18 +161,14 @@ void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* 
             parallel_for(threads, blocks, [&](int64_t t) {
                 Buffer& mine = parts[t];
                 mine.assign(n * L, 0.0);
-                double c[simd::lane_block] = {};
-                for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r) {
-                    std::copy_n(C + r * K + k0, count, c);
-                    if (std::all_of(c, c + count, [](double v) { return v == 0; })) continue;
-                    if (K == 1)
-                        rows.axpy(subset[r], c[0], mine.data());
-                    else
-                        rows.axpy_lanes(subset[r], c, mine.data(), L);
-                }
+                const int64_t first = subset.count * t / blocks, last = subset.count * (t + 1) / blocks;
+                if (K == 1)
+                    add_rows(rows, subset, C, first, last, mine.data());
+                else
+                    add_rows_to_lanes(rows, subset, C, K, k0, count, first, last, mine.data());
             });
-            for (int k = 0; k < count; ++k)
-                for (int64_t j = 0; j < n; ++j) {
+            for (int64_t j = 0; j < n; ++j)
+                for (int k = 0; k < count; ++k) {
                     double sum = 0;
                     for (const auto& p : parts) sum += p[j * L + k];
                     W[(k0 + k) * n + j] = sum;

@@ -5,6 +5,7 @@
 //   dot(i, w)               ⟨w, x_i⟩
 //   axpy(i, c, w)           w += c x_i
 //   dot_lanes, axpy_lanes   the same for L interleaved weight vectors (simd.hpp)
+//   dot_four, axpy_four     the same for four rows at once, whose numbers are given
 //   squared_norm(i)         ‖x_i‖²
 //   prefetch(i)             ask the cache for row i, to be visited a few steps from now
 //   prefetch_weights(i, …)  and for the interleaved weights row i will need, too many for the nearest cache
@@ -36,6 +37,14 @@ struct DenseRows {
     double dot(int64_t i, const double* w) const { return k->dot(row(i), w, cols); }
     void axpy(int64_t i, double c, double* w) const { k->axpy(c, row(i), w, cols); }
     double squared_norm(int64_t i) const { return k->squared_norm(row(i), cols); }
+    void dot_four(const int64_t* i, const double* w, double* out) const {
+        const T* const x[4] = {row(i[0]), row(i[1]), row(i[2]), row(i[3])};
+        k->dot_four(x, w, cols, out);
+    }
+    void axpy_four(const int64_t* i, const double* c, double* w) const {
+        const T* const x[4] = {row(i[0]), row(i[1]), row(i[2]), row(i[3])};
+        k->axpy_four(c, x, w, cols);
+    }
     void dot_lanes(int64_t i, const double* W, int L, double* out) const {
         k->dot_lanes(row(i), W, cols, L, out);
     }
@@ -84,6 +93,12 @@ struct CsrRows {
     void axpy(int64_t i, double c, double* w) const {
         const int64_t end = indptr[i + 1];
         for (int64_t p = indptr[i]; p < end; ++p) w[indices[p]] += c * double(data[p]);
+    }
+    void dot_four(const int64_t* i, const double* w, double* out) const {
+        for (int r = 0; r < 4; ++r) out[r] = dot(i[r], w);
+    }
+    void axpy_four(const int64_t* i, const double* c, double* w) const {
+        for (int r = 0; r < 4; ++r) axpy(i[r], c[r], w);
     }
     double squared_norm(int64_t i) const {
         return k->squared_norm(data + indptr[i], int64_t(indptr[i + 1] - indptr[i]));

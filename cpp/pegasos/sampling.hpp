@@ -16,7 +16,7 @@ enum class Sampling { iid, fixed, permutation };
 // time, which is worth half of an epoch's duration: blocks of 256 consecutive entries are put in random
 // order, and eight blocks at a time are dealt out in turn, each from a random place in it. Eight far-apart
 // streams are what the processor's own prefetching follows, and keep the mix even for files sorted by class.
-inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 4096) {
+inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 65536) {
     const auto fisher_yates = [&rng](auto& list) {
         for (std::int64_t i = std::int64_t(list.size()) - 1; i > 0; --i)
             std::swap(list[i], list[rng.below(i + 1)]);

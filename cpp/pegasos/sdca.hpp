@@ -38,6 +38,7 @@ class SdcaBase : public Solver {
     // computed.
     virtual void start(const double* u, const double* W, const double* offset) = 0;
     virtual void offsets(double* offset) const = 0;
+    virtual void biases(double* b) const = 0;  // offset and the constant feature's part together
     // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
     virtual void reactivate(const double* z) = 0;
     // Gap and primal value of each part in the last epoch, every row measured when it was visited.
@@ -84,10 +85,13 @@ class SdcaState : public SdcaBase {
 
     void weights(double* W, double* b) const override {
         const int64_t n = ops_.rows.cols;
-        for (int k = 0; k < outputs(); ++k) {
-            for (int64_t j = 0; j < n; ++j) W[k * n + j] = W_[j * L_ + k];
-            b[k] = offset_[k] + o_.feature * W_[n * L_ + k];
-        }
+        const int K = outputs();
+        for (int64_t j = 0; j < n; ++j)
+            for (int k = 0; k < K; ++k) W[k * n + j] = W_[j * L_ + k];
+        biases(b);
+    }
+    void biases(double* b) const override {
+        for (int k = 0; k < outputs(); ++k) b[k] = offset_[k] + o_.feature * W_[ops_.rows.cols * L_ + k];
     }
     void offsets(double* offset) const override { std::copy_n(offset_.begin(), outputs(), offset); }
     void duals(double* u) const override {
@@ -97,11 +101,9 @@ class SdcaState : public SdcaBase {
     void start(const double* u, const double* W, const double* offset) override {
         const int64_t n = ops_.rows.cols;
         const int K = outputs();
-        for (int k = 0; k < K; ++k) {
-            for (int64_t j = 0; j < n; ++j) W_[j * L_ + k] = W[k * n + j];
-            offset_[k] = offset[k];
-            W_[n * L_ + k] = 0;
-        }
+        for (int64_t j = 0; j < n; ++j)
+            for (int k = 0; k < K; ++k) W_[j * L_ + k] = W[k * n + j];
+        for (int k = 0; k < K; ++k) offset_[k] = offset[k], W_[n * L_ + k] = 0;
         for (int64_t i = 0; i < ops_.rows.rows; ++i)
             for (int k = 0; k < K; ++k) {
                 u_[i * L_ + k] = u[i * K + k];

@@ -1,42 +1,49 @@
+// Picks the tables of kernels for this machine's instruction set.
 #include "pegasos/simd.hpp"
 
-namespace pegasos::simd {
+#include "pegasos/envelope.hpp"
 
 #define PEGASOS_DECLARE(isa)                         \
+    namespace simd {                                 \
     extern const Kernels<float> table_float_##isa;   \
     extern const Kernels<double> table_double_##isa; \
-    extern const Syrk table_syrk_##isa;
-PEGASOS_DECLARE(baseline)
+    extern const Syrk table_syrk_##isa;              \
+    }                                                \
+    extern const EnvelopeKernels table_envelope_##isa;
 
+#ifdef PEGASOS_X86_DISPATCH
+#define PEGASOS_CHOOSE(table) (level == 4 ? table##_v4 : level == 3 ? table##_v3 : table##_baseline)
+#else
+#define PEGASOS_CHOOSE(table) (table##_baseline)
+#endif
+
+namespace pegasos {
+
+PEGASOS_DECLARE(baseline)
 #ifdef PEGASOS_X86_DISPATCH
 PEGASOS_DECLARE(v3)
 PEGASOS_DECLARE(v4)
-
 namespace {
 const int level = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 1;
 }
-
-template <>
-const Kernels<float>& kernels<float>() {
-    return level == 4 ? table_float_v4 : level == 3 ? table_float_v3 : table_float_baseline;
-}
-template <>
-const Kernels<double>& kernels<double>() {
-    return level == 4 ? table_double_v4 : level == 3 ? table_double_v3 : table_double_baseline;
-}
-Syrk syrk() { return level == 4 ? table_syrk_v4 : level == 3 ? table_syrk_v3 : table_syrk_baseline; }
-const char* instruction_set() { return level == 4 ? "v4" : level == 3 ? "v3" : "baseline"; }
-#else
-template <>
-const Kernels<float>& kernels<float>() {
-    return table_float_baseline;
-}
-template <>
-const Kernels<double>& kernels<double>() {
-    return table_double_baseline;
-}
-Syrk syrk() { return table_syrk_baseline; }
-const char* instruction_set() { return "baseline"; }
 #endif
 
-}  // namespace pegasos::simd
+namespace simd {
+namespace {
+const char *const name_baseline = "baseline", *const name_v3 = "v3", *const name_v4 = "v4";
+}
+template <>
+const Kernels<float>& kernels<float>() {
+    return PEGASOS_CHOOSE(table_float);
+}
+template <>
+const Kernels<double>& kernels<double>() {
+    return PEGASOS_CHOOSE(table_double);
+}
+Syrk syrk() { return PEGASOS_CHOOSE(table_syrk); }
+const char* instruction_set() { return PEGASOS_CHOOSE(name); }
+}  // namespace simd
+
+const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
+
+}  // namespace pegasos

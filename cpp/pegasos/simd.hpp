@@ -14,6 +14,9 @@ struct Kernels {
     double (*dot)(const T* x, const double* w, std::int64_t n);
     void (*axpy)(double c, const T* x, double* w, std::int64_t n);
     double (*squared_norm)(const T* x, std::int64_t n);
+    // The same for four rows at once: the weights are loaded, and stored, once for all.
+    void (*dot_four)(const T* const* x, const double* w, std::int64_t n, double* out);
+    void (*axpy_four)(const double* c, const T* const* x, double* w, std::int64_t n);
     // out[l] = Σ_j x[j] W[j*L + l]
     void (*dot_lanes)(const T* x, const double* W, std::int64_t n, int L, double* out);
     // W[j*L + l] += c[l] x[j]

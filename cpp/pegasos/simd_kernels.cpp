@@ -1,20 +1,14 @@
 // The kernels of simd.hpp, compiled with PEGASOS_ISA set to the name of the instruction set this copy is for.
-// Fixed-size vectors of eight doubles are lowered by the compiler to whatever registers there are.
 #include "pegasos/simd.hpp"
+#include "pegasos/vectors.hpp"
 
 namespace pegasos::simd {
 namespace {
 
 using std::int64_t;
-constexpr int B = lane_block;
-
-typedef double Vec __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float VecF __attribute__((vector_size(32), aligned(4), may_alias));
-
-inline Vec load(const double* p) { return *reinterpret_cast<const Vec*>(p); }
-inline Vec load(const float* p) { return __builtin_convertvector(*reinterpret_cast<const VecF*>(p), Vec); }
-inline void store(double* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
-inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+static_assert(B == lane_block);
+// later + k begins with 8 − k zeros, followed by k ones.
+constexpr double later[2 * B] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
 
 template <class T>
 double dot(const T* x, const double* w, int64_t n) {
@@ -27,6 +21,12 @@ double dot(const T* x, const double* w, int64_t n) {
         a3 += load(x + j + 3 * B) * load(w + j + 3 * B);
     }
     for (; j + B <= n; j += B) a0 += load(x + j) * load(w + j);
+    if (j < n && n >= B) {
+        // The last eight once more, without those that have been counted: faster than one by one.
+        const Vec fresh = load(later + (n - j));
+        a1 += load(x + n - B) * (load(w + n - B) * fresh);
+        j = n;
+    }
     double tail = 0;
     for (; j < n; ++j) tail += double(x[j]) * w[j];
     return sum((a0 + a1) + (a2 + a3)) + tail;
@@ -50,6 +50,36 @@ double squared_norm(const T* x, int64_t n) {
     double tail = 0;
     for (; j < n; ++j) tail += double(x[j]) * double(x[j]);
     return sum(a) + tail;
+}
+
+template <class T>
+void dot_four(const T* const* x, const double* w, int64_t n, double* out) {
+    Vec a[4]{};
+    int64_t j = 0;
+    for (; j + B <= n; j += B) {
+        const Vec wj = load(w + j);
+        for (int r = 0; r < 4; ++r) a[r] += load(x[r] + j) * wj;
+    }
+    if (j < n && n >= B) {
+        const Vec wj = load(w + n - B) * load(later + (n - j));
+        for (int r = 0; r < 4; ++r) a[r] += load(x[r] + n - B) * wj;
+        j = n;
+    }
+    for (int r = 0; r < 4; ++r) {
+        out[r] = sum(a[r]);
+        for (int64_t k = j; k < n; ++k) out[r] += double(x[r][k]) * w[k];
+    }
+}
+
+template <class T>
+void axpy_four(const double* c, const T* const* x, double* w, int64_t n) {
+    int64_t j = 0;
+    for (; j + B <= n; j += B)
+        store(w + j, load(w + j) + ((c[0] * load(x[0] + j) + c[1] * load(x[1] + j)) +
+                                    (c[2] * load(x[2] + j) + c[3] * load(x[3] + j))));
+    for (; j < n; ++j)
+        w[j] += (c[0] * double(x[0][j]) + c[1] * double(x[1][j])) +
+                (c[2] * double(x[2][j]) + c[3] * double(x[3][j]));
 }
 
 // Dense and sparse rows differ only in where feature k lives.
@@ -108,6 +138,8 @@ constexpr Kernels<T> table{
     dot<T>,
     axpy<T>,
     squared_norm<T>,
+    dot_four<T>,
+    axpy_four<T>,
     [](const T* x, const double* W, int64_t n, int L, double* out) {
         dot_lanes_at(x, Consecutive{}, n, W, L, out);
     },
@@ -160,10 +192,6 @@ void syrk_kernel(const double* A, int64_t rows, int N, double* M) {
 }
 
 }  // namespace
-
-#define PEGASOS_JOIN_(a, b) a##b
-#define PEGASOS_JOIN(a, b) PEGASOS_JOIN_(a, b)
-#define PEGASOS_TABLE(type) PEGASOS_JOIN(PEGASOS_JOIN(table_, type), PEGASOS_JOIN(_, PEGASOS_ISA))
 
 extern const Kernels<float> PEGASOS_TABLE(float);
 extern const Kernels<double> PEGASOS_TABLE(double);

@@ -4,7 +4,7 @@ from pegasos import datasets, losses, plots, solvers, theory
 from pegasos._certificate import Certificate
 from pegasos._trace import Checkpoint, Trace
 from pegasos.linear import LinearSVC, LinearSVR
-from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos
+from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 __version__ = "0.1.0"
 
@@ -19,6 +19,7 @@ __all__ = [
     "LinearSVR",
     "Norma",
     "Pegasos",
+    "SmoothedNewton",
     "Trace",
     "datasets",
     "losses",

@@ -1,10 +1,11 @@
 """``solver="auto"``: which method, and when to change it.
 
-First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a couple of dozen iterations whatever κ, each of
-which costs the square of the number of columns. So narrow data whose predicted epochs cost more than those iterations
-go to the interior point (or Newton's) method at once. Everything else begins with an epoch of Pegasos, whose dual
-point, scaled by the best factor, starts SDCA (several outputs begin with SDCA itself); if its gap then falls too
-slowly, narrow data still change over.
+First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a couple of dozen iterations whatever κ, whose
+cost grows with the square of the number of columns. So narrow data whose predicted epochs cost more than those
+iterations go to a second-order method at once: the interior point method where the problem is tiny, for its accuracy,
+Newton's method for smooth losses, and smoothed Newton for the others. Everything else begins with an epoch of Pegasos,
+whose dual point, scaled by the best factor, starts SDCA (several outputs begin with SDCA itself); if its gap then falls
+too slowly, narrow data still change over.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ import numpy as np
 
 from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
-from pegasos._engine import Engine
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine, warm_bias
-from pegasos.solvers import SDCA, InteriorPoint, Pegasos, Solver
+from pegasos.solvers import SDCA, SOLVERS, InteriorPoint, Pegasos, SmoothedNewton, Solver
 
 #: Columns beyond which the normal matrix is not considered.
 NARROW = 3000
 
 #: Rough costs in nanoseconds: of an entry a first-order method visits, and of a multiplication in a normal matrix.
-ENTRY, MULTIPLICATION, ITERATIONS = 1.5, 0.05, 25
+ENTRY, MULTIPLICATION = 1.5, 0.05
+
+#: Iterations of a second-order method, and the share of rows with curvature: the rows near a kink, or all.
+ITERATIONS, CURVED = 25, 0.2
 
 #: What an engine of this kind goes through; a saved state holds the index.
-STAGES = ("pegasos", "sdca", "second_order")
+STAGES = ("pegasos", "sdca", "smoothed_newton", "interior_point")
 
 #: Nanoseconds below which a second-order method is taken anyway, for its accuracy.
 TINY = 5e7
@@ -40,7 +43,8 @@ def second_order_cost(problem: Problem) -> float:
         return float("inf")
     m, per_row = problem.examples.m, problem.examples.nnz / problem.examples.m
     square = min(width**2 * MULTIPLICATION, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)
-    rows = m * (square + 30.0 + 6 * per_row * ENTRY)
+    curved = 1.0 if problem.loss.smooth else CURVED
+    rows = m * (curved * square + 15.0 + 2 * per_row * ENTRY)
     return ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION)
 
 
@@ -64,16 +68,19 @@ class AutoEngine:
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
         second = second_order_cost(problem)
+        self.tiny = second < TINY
         if second < max(first_order_cost(problem), TINY):
-            self.stage, self.engine = "second_order", self._second_order()
+            self._enter_second_order()
         else:
             # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
-            first: Solver = Pegasos() if problem.outputs == 1 else self.sdca
-            self.stage, self.engine = first.name, first.engine(problem, intercept, seed)
+            self._enter(Pegasos() if problem.outputs == 1 else self.sdca)
             self.pretended = Pegasos()._t0(problem)
 
-    def _second_order(self) -> Engine:
-        return InteriorPoint().engine(self.problem, self.intercept, self.seed)
+    def _enter(self, solver: Solver) -> None:
+        self.stage, self.engine = solver.name, solver.engine(self.problem, self.intercept, self.seed)
+
+    def _enter_second_order(self) -> None:
+        self._enter(InteriorPoint() if self.tiny or self.problem.loss.smooth else SmoothedNewton())
 
     @property
     def epochs(self) -> float:
@@ -81,7 +88,7 @@ class AutoEngine:
 
     @property
     def stuck(self) -> str | None:
-        return self.engine.stuck
+        return None if self.stage == "smoothed_newton" else self.engine.stuck
 
     @property
     def eager(self) -> bool:
@@ -90,11 +97,15 @@ class AutoEngine:
     def advance(self) -> None:
         if self.stage == "pegasos" and self.engine.epochs >= 1.0:
             self._to_sdca()
+        elif self.stage == "smoothed_newton" and self.engine.stuck is not None:
+            self.spent += self.engine.epochs
+            self._enter(InteriorPoint())
         self.engine.advance()
 
     def due(self, tol: float) -> bool:
         # One epoch of Pegasos is rarely enough for a tight tolerance, and looking costs as much as going on.
-        return self.engine.due(tol) and (self.stage != "pegasos" or tol >= 5e-3)
+        enough = 5e-3 if self.problem.hardness > 10 else 0.1
+        return self.engine.due(tol) and (self.stage != "pegasos" or tol >= enough)
 
     def _to_sdca(self) -> None:
         """Hand Pegasos' dual point over, scaled by the factor that raises its dual value most."""
@@ -121,7 +132,7 @@ class AutoEngine:
 
     def start(self, u: Array, b: Array) -> None:
         """Begin with SDCA at the dual point u, unless a second-order method is at work."""
-        if self.stage == "second_order":
+        if self.stage not in ("pegasos", "sdca"):
             return
         self._enter_sdca(feasible(self.problem, u), b)
 
@@ -143,7 +154,7 @@ class AutoEngine:
             self.history.append((self.engine.epochs, float((bounds.gap / bounds.primal).max())))
             if self._crawls():
                 self.spent += self.engine.epochs
-                self.stage, self.engine = "second_order", self._second_order()
+                self._enter_second_order()
 
     def _crawls(self) -> bool:
         """Whether, at the rate of the last certificates, the next factor of ten costs more than changing the method."""
@@ -163,9 +174,7 @@ class AutoEngine:
     def restore(self, state: dict[str, Any]) -> None:
         stage = STAGES[int(state["auto.stage"][0])]
         if stage != self.stage:
-            make = {"sdca": lambda: self.sdca.engine(self.problem, self.intercept, self.seed)}
-            self.engine = make.get(stage, self._second_order)()
-            self.stage = stage
+            self._enter(self.sdca if stage == "sdca" else SOLVERS[stage]())
         self.spent = float(state["auto.spent"][0])
         self.history = [(float(e), float(g)) for e, g in state["auto.history"]]
         self.engine.restore({k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")})

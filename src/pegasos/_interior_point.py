@@ -26,8 +26,9 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._normal import EAGER, Design, NormalSolver
+from pegasos._normal import EAGER, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
+from pegasos._rehearsal import rehearsals
 from pegasos.losses import EpsilonInsensitive, Hinge, Quantile
 
 
@@ -121,23 +122,11 @@ class InteriorPoint:
         self.iterations += 1
 
 
-def regularisation(problem: Problem) -> Array:
-    """The diagonal of R."""
-    R = np.ones(problem.examples.n + int(problem.bias != "none"))
-    if problem.bias != "none":
-        R[-1] = 0.0 if problem.bias == "free" else 1.0 / problem.feature**2
-    return R
-
-
 class InteriorPointEngine:
-    """Runs :class:`InteriorPoint` on each part of a problem in turn.
+    """Runs :class:`InteriorPoint` on each part of a problem in turn, long problems after rehearsals."""
 
-    Long problems are rehearsed on samples of their rows, each five times as long as the one before: the weights of a
-    sample are near those of the whole, and iterations that only look for the neighbourhood are better spent on few.
-    """
-
-    #: A sample has at least so many rows, and so many for each column; it is a fifth of what it rehearses.
-    SAMPLE, PER_COLUMN, SHARE = 20_000, 100, 5
+    #: A rehearsal has at least so many rows, and so many for each column.
+    SAMPLE, PER_COLUMN = 20_000, 100
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
         self.problem = problem
@@ -145,15 +134,9 @@ class InteriorPointEngine:
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
         self.done = np.zeros(problem.parts, dtype=bool)
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
-        least = max(self.SAMPLE, self.PER_COLUMN * problem.examples.n)
-        sizes = [problem.examples.m]
-        while sizes[-1] // self.SHARE >= least:
-            sizes.append(sizes[-1] // self.SHARE)
-        shuffled = np.random.default_rng(seed).permutation(problem.examples.m) if len(sizes) > 1 else None
-        #: The samples' rows, the shortest last; None for all rows.
-        self.samples = [None] + [np.sort(shuffled[:size]) for size in sizes[1:] if shuffled is not None]
+        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
         zero = np.zeros(len(regularisation(problem)))
-        self.levels = [len(sizes) - 1] * problem.parts
+        self.levels = [len(self.samples) - 1] * problem.parts
         self.paths = [self._path(part, zero, 1.0) for part in range(problem.parts)]
 
     def _path(self, part: int, beta: Array, nearness: float) -> InteriorPoint:

@@ -13,8 +13,7 @@ import numpy as np
 
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._interior_point import regularisation
-from pegasos._normal import EAGER, Design, NormalSolver
+from pegasos._normal import EAGER, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
 
 

@@ -9,9 +9,18 @@ import numpy as np
 from scipy import linalg
 
 from pegasos._data import Array, Examples
+from pegasos._problem import Problem
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
 EAGER = 2e7
+
+
+def regularisation(problem: Problem) -> Array:
+    """The diagonal of R."""
+    R = np.ones(problem.examples.n + int(problem.bias != "none"))
+    if problem.bias != "none":
+        R[-1] = 0.0 if problem.bias == "free" else 1.0 / problem.feature**2
+    return R
 
 
 class Design:

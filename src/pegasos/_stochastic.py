@@ -195,7 +195,7 @@ class DualAscentEngine(_Stepwise):
         self.next_check = 1.5 * self.epochs + 1.0
         self.finished = bounds.gap <= self.tol * bounds.primal
         self.lanes.rest(self.finished)
-        _, b = self.lanes.weights()
+        b = np.concatenate([s.biases() for s in self.lanes.solvers])
         self.reactivate(bounds.Z - bounds.b + b)
         if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again
             self.refreshed = self.epochs

@@ -16,7 +16,18 @@ from pegasos._engine import Engine
 from pegasos._problem import Problem
 from pegasos.losses import LOSSES
 
-__all__ = ["SDCA", "SGD", "SOLVERS", "Auto", "CuttingPlane", "InteriorPoint", "Norma", "Pegasos", "Solver"]
+__all__ = [
+    "SDCA",
+    "SGD",
+    "SOLVERS",
+    "Auto",
+    "CuttingPlane",
+    "InteriorPoint",
+    "Norma",
+    "Pegasos",
+    "SmoothedNewton",
+    "Solver",
+]
 
 Sampling = Literal["iid", "fixed", "permutation"]
 Output = Literal["last", "average", "suffix", "random"]
@@ -305,7 +316,21 @@ class CuttingPlane(Solver):
 
 
 @dataclass(frozen=True)
-class InteriorPoint(Solver):
+class _SecondOrder(Solver):
+    max_columns: int = 5000
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        width = problem.examples.n * (problem.outputs if problem.joint else 1)
+        if width > self.max_columns:
+            raise ValueError(
+                f"solver {self.name!r} is for narrow data: {width} columns exceed max_columns={self.max_columns}; "
+                f"use 'sdca', or raise {type(self).__name__}(max_columns=...)"
+            )
+
+
+@dataclass(frozen=True)
+class InteriorPoint(_SecondOrder):
     """Second-order methods for narrow data: their cost grows with the square of the number of columns.
 
     The hinge, ε-insensitive and quantile losses go to a primal-dual interior point method whose normal equations are
@@ -325,18 +350,8 @@ class InteriorPoint(Solver):
     True
     """
 
-    max_columns: int = 5000
     name: ClassVar[str] = "interior_point"
     losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.smooth or cls.piecewise_linear)
-
-    def check(self, problem: Problem, intercept: str) -> None:
-        super().check(problem, intercept)
-        width = problem.examples.n * (problem.outputs if problem.joint else 1)
-        if width > self.max_columns:
-            raise ValueError(
-                f"solver 'interior_point' is for narrow data: {width} columns exceed max_columns={self.max_columns}; "
-                "use 'sdca', or raise InteriorPoint(max_columns=...)"
-            )
 
     def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
         from pegasos._interior_point import InteriorPointEngine
@@ -346,12 +361,47 @@ class InteriorPoint(Solver):
 
 
 @dataclass(frozen=True)
+class SmoothedNewton(_SecondOrder):
+    """Newton's method on smoothed losses, round by round less smooth: the fastest way on long, narrow data.
+
+    For the hinge, ε-insensitive and quantile losses. Each round replaces the loss by its Moreau envelope of width δ
+    around the last round's dual point,
+
+    .. math:: \\psi(z) = \\max_u -\\ell^*(-u) - zu - \\tfrac{\\delta}{2}(u - u_0)^2,
+
+    a method of multipliers. Only rows close to a kink have curvature, so that a step costs little more than a pass over
+    the rows, and samples rehearse the first rounds (Rockafellar 1976; Chapelle 2007; Li, Sun & Toh 2018).
+
+    Parameters
+    ----------
+    max_columns : int, default=5000
+        Refuse wider data, whose n × n matrix would be too large.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, SmoothedNewton
+    >>> model = LinearSVC(solver=SmoothedNewton(), tol=1e-6).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.relative_gap < 1e-6
+    True
+    """
+
+    name: ClassVar[str] = "smoothed_newton"
+    losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.piecewise_linear)
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        from pegasos._smoothed_newton import SmoothedNewtonEngine
+
+        return SmoothedNewtonEngine(problem, seed)
+
+
+@dataclass(frozen=True)
 class Auto(Solver):
     """The default: chooses by size, hardness κ = λm/R² and progress; see the guide's page on choosing a solver.
 
-    Narrow data go to :class:`InteriorPoint` where that is cheaper than the epochs :class:`SDCA` would need. All else
-    begins with one epoch of :class:`Pegasos`, whose dual point starts :class:`SDCA`; if that stalls on narrow data,
-    the interior point method takes over.
+    Narrow data go to a second-order method where that is cheaper than the epochs :class:`SDCA` would need:
+    :class:`InteriorPoint` (tiny problems, smooth losses) or :class:`SmoothedNewton`. All else begins with one epoch of
+    :class:`Pegasos`, whose dual point starts :class:`SDCA`; if that stalls on narrow data, a second-order method takes
+    over.
 
     Examples
     --------
@@ -385,7 +435,7 @@ class Auto(Solver):
 
 #: Every solver by its name.
 SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (Auto, Pegasos, Norma, SGD, SDCA, CuttingPlane, InteriorPoint)
+    cls.name: cls for cls in (Auto, Pegasos, Norma, SGD, SDCA, CuttingPlane, InteriorPoint, SmoothedNewton)
 }
 
 

@@ -1,0 +1,24 @@
+// Eight doubles as one value, lowered by the compiler to whatever registers there are. Only for the sources
+// that are compiled once for each instruction set: nothing here may be shared between their copies.
+#pragma once
+#include <cstdint>
+
+namespace pegasos::simd {
+namespace {
+
+constexpr int B = 8;
+
+typedef double Vec __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float VecF __attribute__((vector_size(32), aligned(4), may_alias));
+
+inline Vec load(const double* p) { return *reinterpret_cast<const Vec*>(p); }
+inline Vec load(const float* p) { return __builtin_convertvector(*reinterpret_cast<const VecF*>(p), Vec); }
+inline void store(double* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
+inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
+
+}  // namespace
+}  // namespace pegasos::simd
+
+#define PEGASOS_JOIN_(a, b) a##b
+#define PEGASOS_JOIN(a, b) PEGASOS_JOIN_(a, b)
+#define PEGASOS_TABLE(type) PEGASOS_JOIN(PEGASOS_JOIN(table_, type), PEGASOS_JOIN(_, PEGASOS_ISA))
