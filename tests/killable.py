@@ -89,7 +89,7 @@ FITS = {
         {},
     ),
     "interior_point": ("two", {"solver": InteriorPoint(), "tol": 1e-9}, REHEARSE),
-    "interior_point ten classes": ("10", {"solver": InteriorPoint(), "tol": 1e-6}, REHEARSE),
+    "interior_point three classes": ("3", {"solver": InteriorPoint(), "tol": 1e-6}, REHEARSE),
     "interior_point quantile": ("numbers", {"solver": InteriorPoint(), "loss": "quantile", "tol": 1e-9}, {}),
     "newton": ("10", {"solver": InteriorPoint(), "loss": "log", "tol": 1e-12}, {}),
     "newton multinomial": ("3", {"solver": InteriorPoint(), "loss": "multinomial", "tol": 1e-9}, {}),

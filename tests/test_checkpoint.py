@@ -166,7 +166,7 @@ KILLED = [
     "sdca ten classes",
     "search",
     "cutting_plane",
-    "interior_point ten classes",
+    "interior_point three classes",
     "newton",
     "auto",
 ]
@@ -369,7 +369,7 @@ def test_an_interrupt_leaves_a_checkpoint(name, how, path):
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["auto", "sdca", "interior_point ten classes", "pegasos"])
+@pytest.mark.parametrize("name", ["auto", "sdca", "interior_point three classes", "pegasos"])
 @pytest.mark.parametrize("seed", range(5))
 def test_interrupts_between_any_two_lines(name, seed, path):
     """Ctrl-C in the middle of learn, advance or a certificate: the checkpoint is whole."""
@@ -639,9 +639,10 @@ def mutate(arrays, data):
     how = data.draw(st.sampled_from(["value", "value", "value", "all", "cut", "longer", "reshape", "integer", "drop"]))
     special = st.sampled_from(SPECIAL)
     if how == "value" and array.size:
+        array = array.astype(float)
         array.flat[data.draw(st.integers(0, array.size - 1))] = data.draw(special)
     elif how == "all":
-        array[...] = data.draw(special)
+        array = np.full(array.shape, data.draw(special))
     elif how == "cut":
         array = array[: data.draw(st.integers(0, max(0, len(array) - 1)))]
     elif how == "longer":
