@@ -380,6 +380,17 @@ def test_interior_point_rehearses_long_problems(monkeypatch):
     assert result.certificate.dual <= other.certificate.primal
 
 
+@pytest.mark.parametrize("solver", [InteriorPoint(), SmoothedNewton(), Auto()], ids=repr)
+@pytest.mark.parametrize("lam", [1e-8, 1e-3, 10.0])
+def test_second_order_methods_stop_where_rounding_does(solver, lam):
+    """A gap of zero asked for is a fit to rounding, not one that runs on until its numbers are none."""
+    p, _ = standard(losses.Hinge(), "free", lam=lam)
+    result = solve(p, solver, "unregularized", tol=0.0, max_iter=2000)
+    assert np.isfinite(result.W).all()
+    assert result.certificate.epochs < 500
+    assert result.certificate.relative_gap < 1e-9
+
+
 def long_and_narrow(m=60_000, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(m, 12))

@@ -16,6 +16,7 @@ import numpy as np
 
 from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
+from pegasos._engine import saved
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine, warm_bias
 from pegasos.solvers import SDCA, SOLVERS, InteriorPoint, Pegasos, SmoothedNewton, Solver
@@ -67,9 +68,9 @@ class AutoEngine:
         self.sdca = SDCA(blocks=blocks)
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
-        second = second_order_cost(problem)
-        self.tiny = second < TINY
-        if second < max(first_order_cost(problem), TINY):
+        self.cost = second_order_cost(problem)
+        self.tiny = self.cost < TINY
+        if self.cost < max(first_order_cost(problem), TINY):
             self._enter_second_order()
         else:
             # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
@@ -164,7 +165,7 @@ class AutoEngine:
         rate = np.log10(max(g0, 1e-300) / max(g1, 1e-300)) / (e1 - e0) if e1 > e0 else 0.0
         if rate <= 0:
             rate = 1e-9
-        return bool(epoch_cost(self.problem) / rate > second_order_cost(self.problem))
+        return bool(epoch_cost(self.problem) / rate > self.cost)
 
     def state(self) -> dict[str, Any]:
         mine = {"auto.stage": np.array([float(STAGES.index(self.stage))]), "auto.spent": np.array([self.spent])}
@@ -172,9 +173,15 @@ class AutoEngine:
         return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        stage = STAGES[int(state["auto.stage"][0])]
+        index = int(saved(state, "auto.stage", (1,), low=0, high=len(STAGES) - 1, whole=True)[0])
+        stage = STAGES[index]
+        solvable = stage in ("pegasos", "sdca") or (
+            np.isfinite(self.cost) and self.problem.loss.name in SOLVERS[stage].losses
+        )
+        if index < STAGES.index(self.stage) or not solvable:
+            raise ValueError(f"state: {stage!r} is no stage of this problem")
         if stage != self.stage:
             self._enter(self.sdca if stage == "sdca" else SOLVERS[stage]())
-        self.spent = float(state["auto.spent"][0])
-        self.history = [(float(e), float(g)) for e, g in state["auto.history"]]
+        self.spent = float(saved(state, "auto.spent", (1,), low=0, high=1e15)[0])
+        self.history = [(float(e), float(g)) for e, g in saved(state, "auto.history", (None, 2))]
         self.engine.restore({k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")})

@@ -25,7 +25,8 @@ import numpy as np
 
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._normal import Design, NormalSolver, regularisation
+from pegasos._engine import saved
+from pegasos._normal import NO_PROGRESS, STALLS, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
 from pegasos._rehearsal import rehearsals
 
@@ -89,13 +90,13 @@ class Round:
         arrays = {name: getattr(self, name).copy() for name in ("beta", "score", "u", "u0", "pull")}
         return arrays | {"shape": np.array([self.delta, self.strict])}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from ``state``."""
-        for name in ("beta", "score", "u", "u0", "pull"):
-            if state[name].shape != getattr(self, name).shape:
-                raise ValueError(f"state: {name} has shape {state[name].shape}")
-            setattr(self, name, state[name].copy())
-        self.delta, self.strict = map(float, state["shape"])
+    def restore(self, state: dict[str, Array], prefix: str) -> None:
+        """Continue from ``state``, whose names begin with ``prefix``."""
+        rows, columns = self.score.shape, self.beta.shape
+        self.score, self.beta = saved(state, prefix + "score", rows), saved(state, prefix + "beta", columns)
+        self.pull = saved(state, prefix + "pull", columns)
+        self.u, self.u0 = (saved(state, prefix + name, rows, low=-1, high=1) for name in ("u", "u0"))
+        self.delta, self.strict = map(float, saved(state, prefix + "shape", (2,), low=1e-300, high=1e300))
         self.look()
 
     def step(self) -> bool:
@@ -206,7 +207,7 @@ class SmoothedNewtonEngine:
         else:
             self.since[part] += 1
         if self.since[part] > self.PATIENCE or not np.isfinite(now.gap):
-            self.stuck = "stalled: Newton's method no longer closes the gap"
+            self.stuck = NO_PROGRESS
         elif not moved:
             now.narrow()
 
@@ -237,19 +238,35 @@ class SmoothedNewtonEngine:
                 now.strict *= 0.1  # what is missing is the balance of a free bias
 
     def state(self) -> dict[str, Any]:
-        scalars = {"passes": self.passes, "turn": self.turn, "levels": self.levels, "done": self.done}
-        scalars |= {"check": self.next_check, "best": self.best, "since": self.since, "tol": self.tol}
-        named = {name: np.atleast_1d(np.asarray(v, dtype=float)) for name, v in scalars.items()}
+        named: dict[str, Any] = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "levels": self.levels,
+            "done": self.done,
+            "tol": self.tol,
+            "check": self.next_check,
+            "best": self.best,
+            "since": self.since,
+            "stuck": STALLS.index(self.stuck),
+        }
         for k, now in enumerate(self.rounds):
             named |= {f"{k}.{name}": array for name, array in now.state().items()}
-        return named
+        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.passes, self.next_check, self.tol = (float(state[name][0]) for name in ("passes", "check", "tol"))
-        self.turn, self.done = int(state["turn"][0]), state["done"].astype(bool)
-        self.best, self.since = state["best"].copy(), state["since"].copy()
-        self.levels = [int(level) for level in state["levels"]]
-        for k in range(self.problem.parts):
-            mine = {name.removeprefix(f"{k}."): a for name, a in state.items() if name.startswith(f"{k}.")}
-            self.rounds[k] = self._round(k, mine["beta"], 1.0)
-            self.rounds[k].restore(mine)
+        def whole(name: str, high: float, length: int = 1) -> list[int]:
+            return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]
+
+        parts = self.problem.parts
+        self.passes, self.next_check = (
+            float(saved(state, name, (1,), low=0, high=1e15)[0]) for name in ("passes", "check")
+        )
+        (self.turn,), self.tol = whole("turn", parts - 1), float(saved(state, "tol", (1,))[0])
+        self.done, self.best = np.array(whole("done", 1, parts), dtype=bool), saved(state, "best", (parts,))
+        self.since = saved(state, "since", (parts,), low=0, high=1e15, whole=True)
+        self.stuck = STALLS[whole("stuck", len(STALLS) - 1)[0]]
+        self.levels = whole("levels", len(self.samples) - 1, parts)
+        zero = np.zeros(len(regularisation(self.problem)))
+        for k in range(parts):
+            self.rounds[k] = self._round(k, zero, 1.0)
+            self.rounds[k].restore(state, f"{k}.")
