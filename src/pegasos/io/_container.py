@@ -1,7 +1,7 @@
 """The safetensors container: one JSON header of ours and named arrays, to bytes and back.
 
 The ``safetensors`` package checks that the arrays cover the data without holes or overlaps. It lets pass what is
-checked here: names that come twice, unknown keys, empty arrays of absurd shape, other metadata, booleans beyond 0 and 1.
+checked here: names that come twice, unknown keys, empty arrays of absurd shape, other metadata, booleans like 7.
 Sizes are compared with the file's before anything is read or allocated.
 """
 

@@ -184,7 +184,7 @@ def encode(estimator: Any) -> bytes:
         header["stream"] = {name: plain(getattr(stream, name)) for name in ("lam", "rows", "t0", "seconds")}
     try:
         return pack(header, arrays)
-    except TypeError as error:  # some parameter is no plain data
+    except (TypeError, ValueError) as error:
         raise ValueError(f"this {layout.kind.__name__} cannot be saved: {error}") from None
 
 
