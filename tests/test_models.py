@@ -7,11 +7,14 @@ import stat
 import subprocess
 import sys
 import tracemalloc
+from functools import cache
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 import skops.io
 from conftest import CASES, COST
 from hypothesis import given, settings
@@ -27,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 import pegasos
 from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos
-from pegasos.io import _atomic, _model, _plain
+from pegasos.io import _atomic, _container, _model, _plain
 from pegasos.losses import CrammerSinger, Huber, Loss
 from pegasos.solvers import SOLVERS, Auto, CuttingPlane, InteriorPoint
 
@@ -457,6 +460,8 @@ HEADERS = [
     (put(*PARAMETERS, "solver", value={"name": "interior_point", "max_columns": "9"}), "max_columns='9'"),
     (put(*PARAMETERS, "solver", value={"name": "pegasos", "sampling": "x"}), "sampling='x'"),
     (put(*PARAMETERS, "solver", value={"name": "pegasos", "t0": "now"}), "t0='now'"),
+    (put(*PARAMETERS, "solver", value={"name": "pegasos", "t0": -(2**63) - 1}), "beyond 64 bits"),
+    (put(*PARAMETERS, "solver", value={"name": "pegasos", "t0": -(2**63)}), "t0=-9223372036854775808 must be"),
     (put(*PARAMETERS, "intercept", value="none"), "intercept='none'"),
     (put(*PARAMETERS, "on_interrupt", value="hang"), "on_interrupt='hang'"),
     (put(*PARAMETERS, "class_weight", value="heavy"), "class_weight='heavy'"),
@@ -622,13 +627,15 @@ def test_nothing_is_allocated_on_a_promise(make, fitted):
         tracemalloc.stop()
 
 
-SEEDS = [saved(FITS[name]()) for name in ("binary", "texts", "booleans", "named features", "stream", "regression")]
+@cache
+def seeds():
+    return [saved(FITS[name]()) for name in ("binary", "texts", "booleans", "named features", "stream", "regression")]
 
 
 @st.composite
 def mutations(draw):
     """A valid file with a few bytes changed, cut out, doubled or added, or a piece of another file in it."""
-    data = bytearray(draw(st.sampled_from(SEEDS)))
+    data = bytearray(draw(st.sampled_from(seeds())))
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(data)))
         size = draw(st.integers(0, 12))
@@ -644,18 +651,17 @@ def mutations(draw):
         elif kind == "digits":
             data[at : at + 1] = draw(st.text('0123456789-.eE"[]{},:', max_size=4)).encode()
         elif kind == "splice":
-            other = draw(st.sampled_from(SEEDS))
+            other = draw(st.sampled_from(seeds()))
             data[at : at + size] = other[at : at + size]
     if draw(st.booleans()):  # keep the length of the header right, to get further
         end = bytes(data).find(b"}}", 8)
-        length = draw(st.sampled_from([int.from_bytes(SEEDS[0][:8], "little"), max(end - 6, 0)]))
+        length = draw(st.sampled_from([int.from_bytes(seeds()[0][:8], "little"), max(end - 6, 0)]))
         data[:8] = length.to_bytes(8, "little")
     return bytes(data)
 
 
-@settings(max_examples=600, deadline=None)
-@given(mutations())
-def test_damaged_files_are_refused_or_harmless(data):
+def check_refused_or_harmless(data):
+    """ValueError, or a model with finite scores that survives being saved; nothing else."""
     try:
         model = loaded(data)
     except ValueError:
@@ -668,6 +674,29 @@ def test_damaged_files_are_refused_or_harmless(data):
     assert len(model.predict(rows)) == 2
     again = saved(model)
     assert saved(loaded(again)) == again
+
+
+@settings(max_examples=600, deadline=None)
+@given(mutations())
+def test_damaged_files_are_refused_or_harmless(data):
+    check_refused_or_harmless(data)
+
+
+def test_what_the_fuzzer_found():
+    """The corpus of fuzz/fuzz_model.py: files, headers of files, and text models."""
+    arrays = _container.unpack(BytesIO(seeds()[0]), len(seeds()[0]))[1]
+    corpus = sorted((Path(__file__).parents[1] / "fuzz" / "corpus" / "models").iterdir())
+    assert len(corpus) > 100
+    for path in corpus:
+        check_refused_or_harmless(path.read_bytes())
+        header = path.read_bytes().decode("utf-8", "replace")
+        check_refused_or_harmless(safetensors.numpy.save(arrays, metadata={_container.KEY: header}))
+        for read in (pegasos.io.read_liblinear, pegasos.io.read_libsvm):
+            try:
+                model = read(path)
+            except ValueError:
+                continue
+            assert np.isfinite(model.predict(np.ones((1, model.n_features_in_)))).all()
 
 
 # --- pickle and skops ------------------------------------------------------------------------------------------------
