@@ -1,8 +1,9 @@
 """Support vector machines that train fast and say how far from the optimum they stopped."""
 
-from pegasos import datasets, losses, plots, solvers, theory
+from pegasos import datasets, io, losses, plots, solvers, theory
 from pegasos._certificate import Certificate
 from pegasos._trace import Checkpoint, Trace
+from pegasos.io import load, save
 from pegasos.linear import LinearSVC, LinearSVR
 from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
@@ -22,8 +23,11 @@ __all__ = [
     "SmoothedNewton",
     "Trace",
     "datasets",
+    "io",
+    "load",
     "losses",
     "plots",
+    "save",
     "solvers",
     "theory",
 ]
