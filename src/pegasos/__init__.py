@@ -1,10 +1,15 @@
 """Support vector machines that train fast and say how far from the optimum they stopped."""
 
-from pegasos import datasets, losses, plots, solvers, theory
-from pegasos._certificate import Certificate
-from pegasos._trace import Checkpoint, Trace
-from pegasos.linear import LinearSVC, LinearSVR
-from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos
+from typing import TYPE_CHECKING
+
+from pegasos import _lazy
+
+if TYPE_CHECKING:
+    from pegasos import datasets, losses, plots, solvers, theory
+    from pegasos._certificate import Certificate
+    from pegasos._trace import Checkpoint, Trace
+    from pegasos.linear import LinearSVC, LinearSVR
+    from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos
 
 __version__ = "0.1.0"
 
@@ -26,3 +31,25 @@ __all__ = [
     "solvers",
     "theory",
 ]
+
+__getattr__, __dir__ = _lazy.names(
+    __name__,
+    {
+        "SDCA": "solvers",
+        "SGD": "solvers",
+        "Certificate": "_certificate",
+        "Checkpoint": "_trace",
+        "CuttingPlane": "solvers",
+        "InteriorPoint": "solvers",
+        "LinearSVC": "linear",
+        "LinearSVR": "linear",
+        "Norma": "solvers",
+        "Pegasos": "solvers",
+        "Trace": "_trace",
+        "datasets": "datasets",
+        "losses": "losses",
+        "plots": "plots",
+        "solvers": "solvers",
+        "theory": "theory",
+    },
+)
