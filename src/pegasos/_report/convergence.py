@@ -106,11 +106,14 @@ def _frame(x: axes.Scale, y: axes.Scale, unit: str) -> Markup:
     return join(
         tag("g", [tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_p(y(v)), y2=_p(y(v))) for v, _ in up], class_="grid"),
         tag("g", [tag("text", s, x=_LEFT - 8, y=_p(y(v) + 4.5), text_anchor="end") for v, s in up], class_="tick"),
-        tag("g", [tag("text", s, x=_p(x(v)), y=_HEIGHT - _BOTTOM + 20, text_anchor="middle") for v, s in across],
-            class_="tick"),
+        tag(
+            "g",
+            [tag("text", s, x=_p(x(v)), y=_HEIGHT - _BOTTOM + 20, text_anchor="middle") for v, s in across],
+            class_="tick",
+        ),
         tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_HEIGHT - _BOTTOM, y2=_HEIGHT - _BOTTOM, class_="axis"),
         tag("text", unit, x=(_LEFT + _WIDTH - _RIGHT) / 2, y=_HEIGHT - 6, text_anchor="middle", class_="label"),
-    )  # fmt: skip
+    )
 
 
 def _tolerance(runs: Sequence[Run], y: axes.Scale) -> Markup | None:

@@ -135,7 +135,7 @@ def _convergence(runs: Sequence[Run]) -> Markup | None:
         tag("div", charts, class_="charts"),
         tag("p", note, class_="note") if several else None,
         traces,
-    )  # fmt: skip
+    )
 
 
 def _trace(run: Run) -> Markup:
