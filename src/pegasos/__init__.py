@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from pegasos import _lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, losses, plots, solvers, theory
+    from pegasos import datasets, io, losses, plots, solvers, theory
     from pegasos._certificate import Certificate
     from pegasos._trace import Checkpoint, Trace
+    from pegasos.io import load, save
     from pegasos.linear import LinearSVC, LinearSVR
     from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos
 
@@ -26,8 +27,11 @@ __all__ = [
     "Pegasos",
     "Trace",
     "datasets",
+    "io",
+    "load",
     "losses",
     "plots",
+    "save",
     "solvers",
     "theory",
 ]
@@ -47,8 +51,11 @@ __getattr__, __dir__ = _lazy.names(
         "Pegasos": "solvers",
         "Trace": "_trace",
         "datasets": "datasets",
+        "io": "io",
+        "load": "io",
         "losses": "losses",
         "plots": "plots",
+        "save": "io",
         "solvers": "solvers",
         "theory": "theory",
     },

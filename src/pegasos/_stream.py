@@ -30,7 +30,7 @@ class Stream:
         self.lam = lam
         self.rows = rows
         self.carried: list[dict[str, Any]] | None = None
-        self.t0 = 0.0
+        self.t0: float | None = None
         self.seconds = 0.0
         self.trace = Trace()
 
@@ -49,15 +49,15 @@ class Stream:
         if intercept == "search":
             raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
         solver.check(problem, intercept)
+        t0 = solver._t0(problem) if self.t0 is None else self.t0
         if isinstance(solver, Pegasos):
-            if self.carried is None:
-                self.t0 = solver._t0(problem)
-            solver = replace(solver, t0=self.t0 + self.rows)
+            solver = replace(solver, t0=t0 + self.rows)
         engine = self._engine(model, solver, problem, intercept)
         while not (engine.epochs >= 1.0):
             engine.advance()
         W, b = engine.model()
         check_weights(W, b)
+        self.t0 = t0
         self.rows += problem.examples.m
         self.carried = [{name: s.state()[name] for name in self.CARRIED} for s in engine.lanes.solvers]
         # The bias that is best for this piece alone would forget the others: keep the one that was learnt.
@@ -87,7 +87,7 @@ class Stream:
             W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
             if len(W) < problem.outputs:  # two classes scored jointly were kept as their difference
                 W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-            scale = problem.lam * (self.t0 + self.rows) if isinstance(solver, Pegasos) else 1.0
+            scale = problem.lam * float(solver.t0) if isinstance(solver, Pegasos) else 1.0
             for core, part in engine.lanes.parts():
                 core.restore(core.state() | self._begin(core.state(), scale, W[part], b[part], problem))
         elif self.carried is not None:

@@ -1,0 +1,357 @@
+"""Model files: a fitted estimator as a safetensors file with a JSON header, and back. No code runs on load.
+
+A file holds the parameters as plain data, the weights, the labels, feature names, certificate and trace, and what
+``partial_fit`` needs to go on. Which arrays an estimator has, with their types and shapes, is one entry of ``LAYOUTS``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from io import BytesIO
+from typing import Any, BinaryIO, get_type_hints
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos._certificate import Certificate
+from pegasos._data import Array
+from pegasos._stream import Stream
+from pegasos._trace import FIELDS, Checkpoint, Trace
+from pegasos.io._atomic import replace_file
+from pegasos.io._container import pack, unpack
+from pegasos.io._labels import check_labels, decode_labels, encode_labels
+from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
+from pegasos.linear import LinearSVC, LinearSVR
+
+FORMAT = "pegasos model"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an array must be. A name in the shape stands for a size: the same wherever it comes."""
+
+    shape: tuple[str | int, ...]
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a fitted estimator is made of beside what all have; ``outputs`` is 1 for two classes, else their number."""
+
+    kind: type
+    arrays: Mapping[str, Rule]
+    scalars: Mapping[str, type] = field(default_factory=lambda: {"n_iter_": int})
+    classifier: bool = False
+
+
+LAYOUTS = {
+    "LinearSVC": Layout(
+        LinearSVC,
+        {"coef_": Rule(("outputs", "features")), "intercept_": Rule(("outputs",))},
+        classifier=True,
+    ),
+    "LinearSVR": Layout(LinearSVR, {"coef_": Rule(("features",)), "intercept_": Rule((1,))}),
+}
+
+#: What the JSON header has, and what it may have.
+NEEDED = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
+POSSIBLE = {"feature_names", "classes", "certificate", "stream"}
+
+
+def save(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a model file, in place of what was there.
+
+    The file is a `safetensors <https://huggingface.co/docs/safetensors>`_ file: weights, labels, parameters,
+    certificate and trace, and no code. The same estimator gives the same bytes. It is written beside ``path`` first, so
+    that a crash leaves the old file as it was.
+
+    Left out are what ``warm_start`` keeps, the callback, and a ``random_state`` that is a generator rather than a
+    number: the loaded estimator has None there.
+
+    Parameters
+    ----------
+    estimator : LinearSVC or LinearSVR
+        Fitted.
+    path : str or path
+        The file to write; ``.safetensors`` is a good ending.
+
+    Raises
+    ------
+    ValueError
+        If the estimator is not fitted, or has what a model file cannot hold. Nothing has been written then.
+
+    See Also
+    --------
+    load : The way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pegasos
+    >>> model = pegasos.LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pegasos.save(model, f"{folder}/model.safetensors")
+    ...     print(pegasos.load(f"{folder}/model.safetensors").predict([[3.0]]))
+    ['yes']
+    """
+    data = encode(estimator)
+    try:
+        decode(BytesIO(data), len(data))
+    except ValueError as error:
+        raise ValueError(f"this {type(estimator).__name__} cannot be saved: {error}") from None
+    replace_file(path, data)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model file that :func:`save` wrote.
+
+    Safe on files from strangers: no code runs, and everything is checked before it is used. What a stranger's file says
+    about its own certificate is what the stranger says.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file.
+
+    Returns
+    -------
+    LinearSVC or LinearSVR
+        Fitted: it predicts to the same bits, ``fit`` starts afresh, and ``partial_fit`` goes on from its weights, λ and
+        count of rows.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a valid model file: the message names the file and what is wrong.
+    OSError
+        If it cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pegasos
+    >>> model = pegasos.LinearSVR(C=10.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pegasos.save(model, f"{folder}/model.safetensors")
+    ...     again = pegasos.load(f"{folder}/model.safetensors")
+    >>> again.certificate_ == model.certificate_
+    True
+    """
+    name = os.fspath(path)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{name}: no regular file")
+    with open(path, "rb") as file:
+        try:
+            return decode(file, os.fstat(file.fileno()).st_size)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+# --- to bytes --------------------------------------------------------------------------------------------------------
+
+
+def encode(estimator: Any) -> bytes:
+    """The bytes of the model file of a fitted estimator."""
+    layout = layout_of(estimator)
+    check_is_fitted(estimator)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "estimator": layout.kind.__name__,
+        "parameters": encode_parameters(estimator),
+        "n_features": plain(estimator.n_features_in_),
+        "scalars": {name: plain(vars(estimator)[name]) for name in layout.scalars if name in vars(estimator)},
+    }
+    arrays = {name: _as_array(getattr(estimator, name), rule, name) for name, rule in layout.arrays.items()}
+    if layout.classifier:
+        labels = encode_labels(estimator.classes_)
+        if isinstance(labels, dict):
+            header["classes"] = labels
+        else:
+            arrays["classes_"] = labels
+    if (names := getattr(estimator, "feature_names_in_", None)) is not None:
+        header["feature_names"] = plain(list(names))
+    if (certificate := getattr(estimator, "certificate_", None)) is not None:
+        header["certificate"] = {f.name: _number_or_name(getattr(certificate, f.name)) for f in fields(Certificate)}
+    if (trace := getattr(estimator, "trace_", None)) is not None:
+        rows = [[getattr(point, name) for name in FIELDS] for point in trace]
+        arrays["trace_"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS))
+    if (stream := getattr(estimator, "_stream", None)) is not None:
+        header["stream"] = {name: plain(getattr(stream, name)) for name in ("lam", "rows", "t0", "seconds")}
+    try:
+        return pack(header, arrays)
+    except TypeError as error:  # some parameter is no plain data
+        raise ValueError(f"this {layout.kind.__name__} cannot be saved: {error}") from None
+
+
+def layout_of(estimator: Any) -> Layout:
+    """The layout of an estimator's own class; what a subclass adds would be lost without a word."""
+    layout = LAYOUTS.get(type(estimator).__name__)
+    if layout is None or type(estimator) is not layout.kind:
+        raise ValueError(
+            f"model files are for {', '.join(LAYOUTS)} themselves, not for {type(estimator).__qualname__}; "
+            "of a pipeline or search save the fitted estimator inside"
+        )
+    return layout
+
+
+def _as_array(value: Any, rule: Rule, name: str) -> Array:
+    try:
+        return np.ascontiguousarray(value, dtype=rule.dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is no {rule.dtype} array but {type(value).__name__}; set it to one first") from None
+
+
+def _number_or_name(value: Any) -> Any:
+    """JSON has no infinities: they go by name."""
+    if isinstance(value, tuple):
+        return [_number_or_name(item) for item in value]
+    value = plain(value)
+    return str(value) if isinstance(value, float) and not np.isfinite(value) else value
+
+
+# --- from bytes ------------------------------------------------------------------------------------------------------
+
+
+def decode(file: BinaryIO, size: int) -> Any:
+    """The estimator in a model file of ``size`` bytes; ValueError says what is wrong with it."""
+    header, arrays = unpack(file, size)
+    layout = _checked_layout(header)
+    sizes: dict[str, int] = {"features": _whole(header, "n_features", low=1)}
+    estimator = layout.kind(**decode_parameters(layout.kind, header["parameters"]))
+    estimator._check_parameters()
+    estimator._loss()
+    estimator._seed()
+    state: dict[str, Any] = {"n_features_in_": sizes["features"]}
+    if "feature_names" in header:
+        state["feature_names_in_"] = _feature_names(header["feature_names"], sizes["features"])
+    if layout.classifier:
+        labels = decode_labels(header["classes"]) if "classes" in header else arrays.pop("classes_", None)
+        state["classes_"] = check_labels(labels)
+        sizes["outputs"] = 1 if len(state["classes_"]) == 2 else len(state["classes_"])
+    for name, rule in layout.arrays.items():
+        state[name] = _checked_array(name, arrays.pop(name, None), rule, sizes)
+    state |= _scalars(header["scalars"], layout)
+    if "certificate" in header:
+        state["certificate_"] = _certificate(header["certificate"])
+    if "trace_" in arrays:
+        state["trace_"] = _trace(arrays.pop("trace_"))
+    if "stream" in header:
+        state["_stream"] = _stream(header["stream"], state.get("trace_"))
+    if arrays or (not layout.classifier and "classes" in header):
+        surplus = next(iter(arrays), "classes")
+        raise ValueError(f"a {layout.kind.__name__} has no {surplus!r:.100}")
+    vars(estimator).update(state)
+    return estimator
+
+
+def _checked_layout(header: dict[str, Any]) -> Layout:
+    """The layout that the header names, once its format, version and keys are known to be ours."""
+    if header.get("format") != FORMAT:
+        raise ValueError(f"not a model file of this package: the format is {header.get('format')!r:.100}")
+    version = _whole(header, "version", low=1)
+    if version > VERSION:
+        raise ValueError(f"format version {version} is newer than {VERSION}, the last known here; upgrade pegasos")
+    if missing := NEEDED - set(header):
+        raise ValueError(f"the model header lacks {', '.join(sorted(missing))}")
+    if unknown := set(header) - NEEDED - POSSIBLE:
+        raise ValueError(f"the model header has unknown keys: {', '.join(sorted(unknown)):.200}")
+    name = header["estimator"]
+    if not isinstance(name, str) or name not in LAYOUTS:
+        raise ValueError(f"estimator {name!r:.100} is none of {', '.join(LAYOUTS)}; upgrade pegasos if it is a new one")
+    return LAYOUTS[name]
+
+
+def _whole(table: dict[str, Any], name: str, *, low: int) -> int:
+    value = table.get(name)
+    if type(value) is not int or not low <= value < 2**53:
+        raise ValueError(f"{name}={value!r:.100} should be a whole number >= {low}")
+    return value
+
+
+def _real(table: dict[str, Any], name: str) -> float:
+    value: Any = table.get(name)
+    if not fits(value, float) or value < 0:
+        raise ValueError(f"{name}={value!r:.100} should be a number >= 0")
+    return float(value)
+
+
+def _checked_array(name: str, array: Array | None, rule: Rule, sizes: dict[str, int]) -> Array:
+    if array is None:
+        raise ValueError(f"the array {name} is missing")
+    if array.dtype != rule.dtype:
+        raise ValueError(f"{name} is {array.dtype}, but should be {rule.dtype}")
+    expected = tuple(
+        side if isinstance(side, int) else sizes.setdefault(side, found)
+        for side, found in zip(rule.shape, array.shape, strict=False)
+    )
+    if array.shape != expected or array.ndim != len(rule.shape):
+        wanted = ", ".join(f"{side}={sizes[side]}" if side in sizes else str(side) for side in rule.shape)
+        raise ValueError(f"{name} has shape {array.shape}, but should have ({wanted})")
+    if array.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            square = float(np.vdot(array, array))
+        # ‖w‖² < ∞ also bounds |⟨w, x⟩| ≤ ‖w‖‖x‖ for every row x that a fit would accept.
+        if not np.isfinite(square):
+            raise ValueError(f"{name} has values that are not finite, or so large that their squares overflow")
+    return array
+
+
+def _scalars(found: Any, layout: Layout) -> dict[str, Any]:
+    if not isinstance(found, dict) or not set(found) <= set(layout.scalars):
+        raise ValueError(f"scalars={found!r:.200} should have {', '.join(layout.scalars)} and nothing else")
+    for name, value in found.items():
+        if not fits(value, layout.scalars[name]) or value < 0:
+            raise ValueError(f"{name}={value!r:.100} should be {layout.scalars[name].__name__} >= 0")
+    return dict(found)
+
+
+def _feature_names(found: Any, features: int) -> Array:
+    if not fits(found, tuple[str, ...]) or len(found) != features:
+        raise ValueError(f"feature_names should be {features} texts")
+    names = np.empty(features, dtype=object)
+    names[:] = found
+    return names
+
+
+def _certificate(found: Any) -> Certificate:
+    hints = get_type_hints(Certificate)
+    if not isinstance(found, dict) or set(found) != set(hints):
+        raise ValueError(f"the certificate should have {', '.join(hints)} and nothing else")
+    values = {name: _with_infinities(value) for name, value in found.items()}
+    for name, hint in hints.items():
+        if not fits(values[name], hint):
+            raise ValueError(f"the certificate's {name} is {values[name]!r:.100}")
+        if isinstance(values[name], list):
+            values[name] = tuple(map(float, values[name]))
+    return Certificate(**values)
+
+
+def _with_infinities(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_infinities(item) for item in value]
+    return {"inf": np.inf, "-inf": -np.inf}.get(value, value) if isinstance(value, str) else value
+
+
+def _trace(array: Array) -> Trace:
+    if array.dtype != np.float64 or array.ndim != 2 or array.shape[1] != len(FIELDS) or np.isnan(array).any():
+        raise ValueError(f"trace_ should be checkpoints × {len(FIELDS)} float64 numbers")
+    return Trace([Checkpoint(*row) for row in array.tolist()])
+
+
+def _stream(found: Any, trace: Trace | None) -> Stream:
+    """Where ``partial_fit`` goes on: from the weights, as after a fit, with the step sizes it had got to."""
+    if not isinstance(found, dict) or set(found) != {"lam", "rows", "t0", "seconds"}:
+        raise ValueError(f"stream={found!r:.200} should have lam, rows, t0, seconds and nothing else")
+    stream = Stream(_real(found, "lam"), _whole(found, "rows", low=1))
+    if stream.lam == 0:
+        raise ValueError("the stream's lam should be a number > 0")
+    stream.seconds = _real(found, "seconds")
+    if found["t0"] is not None:
+        stream.t0 = _real(found, "t0")
+        stream.trace = Trace() if trace is None else trace
+    return stream
