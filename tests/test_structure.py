@@ -36,6 +36,7 @@ FLOORS = [
         "_newton",
         "_auto",
     },
+    {"_fingerprint", "_interrupt"},
     {"_fit", "_stop", "_checkpoint", "_stream"},
     {"_linear"},
     {"linear", "kernel", "sparse", "sequence", "path"},

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
-from pegasos._engine import Engine
+from pegasos._engine import Engine, saved
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine, warm_bias
 from pegasos.solvers import SDCA, InteriorPoint, Pegasos, Solver
@@ -63,8 +63,8 @@ class AutoEngine:
         self.sdca = SDCA(blocks=blocks)
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
-        second = second_order_cost(problem)
-        if second < max(first_order_cost(problem), TINY):
+        self.cost = second_order_cost(problem)
+        if self.cost < max(first_order_cost(problem), TINY):
             self.stage, self.engine = "second_order", self._second_order()
         else:
             # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
@@ -153,7 +153,7 @@ class AutoEngine:
         rate = np.log10(max(g0, 1e-300) / max(g1, 1e-300)) / (e1 - e0) if e1 > e0 else 0.0
         if rate <= 0:
             rate = 1e-9
-        return bool(epoch_cost(self.problem) / rate > second_order_cost(self.problem))
+        return bool(epoch_cost(self.problem) / rate > self.cost)
 
     def state(self) -> dict[str, Any]:
         mine = {"auto.stage": np.array([float(STAGES.index(self.stage))]), "auto.spent": np.array([self.spent])}
@@ -161,11 +161,13 @@ class AutoEngine:
         return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        stage = STAGES[int(state["auto.stage"][0])]
-        if stage != self.stage:
-            make = {"sdca": lambda: self.sdca.engine(self.problem, self.intercept, self.seed)}
-            self.engine = make.get(stage, self._second_order)()
+        index = int(saved(state, "auto.stage", (1,), low=0, high=len(STAGES) - 1, whole=True)[0])
+        if index < STAGES.index(self.stage) or (STAGES[index] == "second_order" and np.isinf(self.cost)):
+            raise ValueError(f"state: {STAGES[index]!r} is no stage of this problem")
+        if (stage := STAGES[index]) != self.stage:
+            sdca = stage == "sdca"
+            self.engine = self.sdca.engine(self.problem, self.intercept, self.seed) if sdca else self._second_order()
             self.stage = stage
-        self.spent = float(state["auto.spent"][0])
-        self.history = [(float(e), float(g)) for e, g in state["auto.history"]]
+        self.spent = float(saved(state, "auto.spent", (1,), low=0, high=1e15)[0])
+        self.history = [(float(e), float(g)) for e, g in saved(state, "auto.history", (None, 2))]
         self.engine.restore({k.removeprefix("engine."): v for k, v in state.items() if k.startswith("engine.")})

@@ -18,6 +18,7 @@ import numpy as np
 
 from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
+from pegasos._engine import saved
 from pegasos._problem import Problem
 from pegasos._stochastic import DualAscentEngine
 
@@ -84,9 +85,11 @@ class BiasSearchEngine:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.inner.restore(state)
-        self.lines = [[(float(h), float(s)) for h, s in state[f"lines{k}"]] for k in range(len(self.lines))]
-        self.b = state["b"].copy()
-        self.round_ends, self.length = map(float, state["round"])
+        self.ended = self.inner.ended
+        tables = [saved(state, f"lines{k}", (None, 2)) for k in range(len(self.lines))]
+        self.lines = [[(float(h), float(s)) for h, s in table] for table in tables]
+        self.b = saved(state, "b", self.b.shape)
+        self.round_ends, self.length = map(float, saved(state, "round", (2,)))
 
 
 def lowest(lines: list[tuple[float, float]]) -> tuple[float, float]:

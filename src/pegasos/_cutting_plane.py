@@ -20,6 +20,7 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
+from pegasos._engine import saved
 from pegasos._problem import Problem
 
 #: How far from the best point towards the model's minimum the next plane is cut (OCAS's μ).
@@ -117,6 +118,29 @@ class _Bundle:
         losses = float(p.c @ p.core.value(self.best_score + self.bias, self.y)) / p.total
         return 0.5 * p.lam * float(self.best @ self.best) + losses
 
+    def state(self) -> dict[str, Array]:
+        """Arrays from which ``restore`` continues to the same bits."""
+        names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
+        return {name: np.array(getattr(self, name), dtype=float, ndmin=1) for name in names}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        p, width = len(saved(state, "heights", (None,))), len(self.best)
+        if not 1 <= p <= self.max_planes:
+            raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes}")
+        shapes = {
+            "planes": (p, width),
+            "heights": (p,),
+            "gram": (p, p),
+            "alpha": (p,),
+            "best": (width,),
+            "aim": (width,),
+        }
+        for name, shape in (shapes | {"best_score": self.best_score.shape}).items():
+            setattr(self, name, saved(state, name, shape))
+        self.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
+        self.bias, self.lower = (float(saved(state, name, (1,))[0]) for name in ("bias", "lower"))
+
     def _line_search(self, along: Array) -> float:
         """The t in [0, 1] that minimises F(best + t(aim − best)), by bisection on its derivative."""
         p, d = self.problem, self.aim - self.best
@@ -186,16 +210,22 @@ class CuttingPlaneEngine:
         self.done = bounds.primal - self._lower() <= self.tol * bounds.primal
 
     def state(self) -> dict[str, Any]:
-        names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
-        named = {f"{k}.{name}": np.array(getattr(b, name)) for k, b in enumerate(self.bundles) for name in names}
-        scalars = {"passes": self.passes, "turn": self.turn, "checked": self.checked, "tol": self.tol}
-        return named | {"done": self.done * 1.0} | {name: np.array([float(v)]) for name, v in scalars.items()}
+        named = {f"{k}.{name}": value for k, b in enumerate(self.bundles) for name, value in b.state().items()}
+        numbers = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "checked": self.checked,
+            "tol": self.tol,
+            "done": self.done,
+        }
+        return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
-        self.checked, self.tol = float(state["checked"][0]), float(state["tol"][0])
-        self.done = state["done"].astype(bool)
-        for key, value in state.items():
-            if "." in key:
-                k, name = key.split(".")
-                setattr(self.bundles[int(k)], name, float(value) if name in ("bias", "lower") else value.copy())
+        parts = self.problem.parts
+        self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
+        self.turn = int(saved(state, "turn", (1,), low=0, high=parts - 1, whole=True)[0])
+        self.checked, self.tol = (float(saved(state, name, (1,))[0]) for name in ("checked", "tol"))
+        self.done = saved(state, "done", (parts,), low=0, high=1, whole=True).astype(bool)
+        for k, bundle in enumerate(self.bundles):
+            prefix = f"{k}."
+            bundle.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})

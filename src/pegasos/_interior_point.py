@@ -26,7 +26,8 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._normal import EAGER, Design, NormalSolver
+from pegasos._engine import saved
+from pegasos._normal import CLOSE, EAGER, LOST, SHORT, STALLS, Design, NormalSolver
 from pegasos._problem import Problem
 from pegasos.losses import EpsilonInsensitive, Hinge, Quantile
 
@@ -174,10 +175,10 @@ class InteriorPointEngine:
                 with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                     path.iterate()
             except (np.linalg.LinAlgError, ValueError):
-                self.stuck = "stalled: the normal equations lost all precision"
+                self.stuck = LOST
             else:
                 if not np.isfinite(path.beta).all():
-                    self.stuck = "stalled: the normal equations lost all precision"
+                    self.stuck = LOST
             self.passes += path.design.rows / self.problem.examples.m / self.problem.parts
             # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
             if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
@@ -211,23 +212,39 @@ class InteriorPointEngine:
     def learn(self, bounds: Bounds) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
-            self.stuck = "stalled: as close as float64 allows"
+            self.stuck = CLOSE
         if self.stuck is None and all(path.step < 1e-8 for path in self.paths):
-            self.stuck = "stalled: the steps have become too short"
+            self.stuck = SHORT
 
     def state(self) -> dict[str, Any]:
-        named = {f"{k}.beta": ip.beta.copy() for k, ip in enumerate(self.paths)}
-        named |= {f"{k}.path": ip.path.state() for k, ip in enumerate(self.paths)}
-        scalars = {"passes": self.passes, "turn": self.turn, "levels": self.levels, "done": self.done}
-        return named | {name: np.atleast_1d(np.asarray(v, dtype=float)) for name, v in scalars.items()}
+        named: dict[str, Any] = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "levels": self.levels,
+            "done": self.done,
+            "tol": self.tol,
+            "stuck": STALLS.index(self.stuck),
+        }
+        for k, ip in enumerate(self.paths):
+            named |= {f"{k}.beta": ip.beta, f"{k}.path": ip.path.state(), f"{k}.step": ip.step}
+            named[f"{k}.iterations"] = ip.iterations
+        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
-        self.done = state["done"].astype(bool)
+        def whole(name: str, high: float, length: int = 1) -> list[int]:
+            return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]
+
+        parts = self.problem.parts
+        self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
+        (self.turn,), self.tol = whole("turn", parts - 1), float(saved(state, "tol", (1,))[0])
+        self.done = np.array(whole("done", 1, parts), dtype=bool)
+        self.stuck = STALLS[whole("stuck", len(STALLS) - 1)[0]]
         zero = np.zeros(len(regularisation(self.problem)))
-        for k, level in enumerate(state["levels"].astype(int)):
+        for k, level in enumerate(whole("levels", len(self.samples) - 1, parts)):
             if self.levels[k] != level:
-                self.levels[k] = int(level)
+                self.levels[k] = level
                 self.paths[k] = self._path(k, zero, 1.0)
-            self.paths[k].beta = state[f"{k}.beta"].copy()
-            self.paths[k].path.restore(state[f"{k}.path"])
+            path = self.paths[k]
+            path.beta, path.step = saved(state, f"{k}.beta", zero.shape), float(saved(state, f"{k}.step", (1,))[0])
+            (path.iterations,) = whole(f"{k}.iterations", 1e15)
+            path.path.restore(saved(state, f"{k}.path", path.path.state().shape))

@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 
 from pegasos._data import Array
-from pegasos._engine import CHUNK
+from pegasos._engine import CHUNK, saved
 from pegasos._problem import Problem
 
 #: Classes whose weights share a cache line.
 GROUP = 8
+
+#: Fields of a C++ solver's state that are lists of rows, and those that count something.
+ROW_LISTS = ("active", "order", "dead")
+WINDOW_COUNTS = ("window_visits", "next_window_visits", "window_steps", "next_window_steps")
+COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", "restart", *WINDOW_COUNTS)
+
+#: Whole numbers up to here are exact in float64.
+EXACT = 2.0**53
 
 
 class LaneGroups:
@@ -25,7 +33,7 @@ class LaneGroups:
 
     def __init__(self, problem: Problem, make: Callable[[int, int], Any]) -> None:
         """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
-        K = problem.outputs
+        K, self.rows = problem.outputs, problem.examples.m
         step = K if problem.joint or K == 1 else GROUP
         self.spans = [(first, min(step, K - first)) for first in range(0, K, step)]
         self.solvers = [make(first, count) for first, count in self.spans]
@@ -59,7 +67,12 @@ class LaneGroups:
         else:
             for solver in behind:
                 solver.advance(self.rows_a_call)
-        return all(s.epoch_ended for s in awake)
+        return self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether every solver that still works is at the end of an epoch."""
+        return all(s.epoch_ended for s in self.awake)
 
     def rest(self, finished: Array) -> None:
         """Let the groups rest whose parts are all finished."""
@@ -84,4 +97,22 @@ class LaneGroups:
         """Continue from ``state``."""
         for g, solver in enumerate(self.solvers):
             prefix = f"{g}."
-            solver.restore({k[len(prefix) :]: a for k, a in state.items() if k.startswith(prefix)})
+            own = {k.removeprefix(prefix): a for k, a in state.items() if k.startswith(prefix)}
+            solver.restore(self._checked(own, solver.state()))
+
+    def _checked(self, state: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a state, checked against those of a fresh solver: the core trusts rows and counts."""
+        last = self.rows - 1
+        fields = {}
+        for name, fresh in like.items():
+            if name in ROW_LISTS:
+                fields[name] = saved(state, name, (None,), low=0, high=last, whole=True)
+            elif name in COUNTS:
+                fields[name] = saved(state, name, (1,), low=0, high=EXACT, whole=True)
+            else:
+                fields[name] = saved(state, name, fresh.shape)
+        saved(state, "epoch", (1,), high=EXACT / self.rows)
+        saved(state, "at", (1,), high=len(fields["order"]) if "order" in fields else self.rows)
+        if "active" in fields and (not len(fields["active"]) or bool(np.any(np.diff(fields["active"]) <= 0))):
+            raise ValueError("state: the active rows are not in order")
+        return fields

@@ -18,7 +18,9 @@ from threadpoolctl import ThreadpoolController
 
 from pegasos import solvers
 from pegasos._certificate import Certificate
+from pegasos._checkpoint import CheckpointFile, check_path
 from pegasos._data import Array, Examples, check_weights, examples
+from pegasos._fingerprint import fingerprint
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
 from pegasos._stream import Stream
@@ -85,6 +87,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     verbose: int | bool
     callback: Callback | None
     on_interrupt: Literal["raise", "keep"]
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float
 
     coef_: Array
     intercept_: Array
@@ -117,6 +121,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         number("max_iter", low=1, strict=False, whole=True)
         number("max_time", low=0, strict=True, none=True)
         number("intercept_scaling", low=0, strict=True)
+        number("checkpoint_every", low=0, strict=False)
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept={self.intercept!r} is none of {', '.join(INTERCEPTS)}")
         if self.on_interrupt not in ("raise", "keep"):
@@ -125,6 +130,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"callback={self.callback!r} cannot be called")
         thread_count(self.n_jobs)
         solvers.resolve(self.solver)
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
 
     def _seed(self) -> int:
         """An integer seed; None means 0, so that fits repeat unless asked otherwise."""
@@ -183,10 +190,12 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         limits = Limits(float(self.tol), int(self.max_iter), self.max_time)
         watch = Watch(self._user_callback(), bool(self.verbose), on_interrupt=self.on_interrupt)
         # Short products are slower on many BLAS threads than on one, and their bits would depend on the number.
+        seed = self._seed()
+        file = self._checkpoint_file(problem, solver, intercept, seed)
         with blas_controller().limit(limits=1, user_api="blas"):
-            engine = solver.engine(problem, intercept, self._seed())
+            engine = solver.engine(problem, intercept, seed)
             self._warm(engine, problem, solver)
-            result = run(problem, engine, limits, watch)
+            result = run(problem, engine, limits, watch, file)
         check_weights(result.W, result.b)
         asked_for = ("interrupted", "stopped by the callback")
         if not result.certificate.converged and result.certificate.reason not in asked_for:
@@ -196,6 +205,12 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
         self._stream = Stream(problem.lam, problem.examples.m)
         return result
+
+    def _checkpoint_file(self, problem: Problem, solver: Solver, intercept: str, seed: int) -> CheckpointFile | None:
+        if self.checkpoint is None:
+            return None
+        same = fingerprint(problem, solver, intercept=intercept, seed=seed, tol=float(self.tol))
+        return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
 
     def _chosen_solver(self) -> Solver:
         """The solver; asking for threads, be it one, chooses the form of SDCA that can use them."""
@@ -269,6 +284,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
                 "The regularisation is weak for rows of this size; a smaller C (larger lam) is easier to solve."
             )
         lines.append("Raise max_iter or max_time, or accept the gap with a larger tol.")
+        if self.checkpoint is not None:
+            lines.append(f"With a higher limit the fit goes on from {os.fspath(self.checkpoint)!r}.")
         return " ".join(lines)
 
     # --- predicting --------------------------------------------------------------------------------------------------

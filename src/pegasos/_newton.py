@@ -13,8 +13,9 @@ import numpy as np
 
 from pegasos._certificate import Bounds
 from pegasos._data import Array
+from pegasos._engine import saved
 from pegasos._interior_point import regularisation
-from pegasos._normal import EAGER, Design, NormalSolver
+from pegasos._normal import CLOSE, EAGER, NO_DESCENT, STALLS, Design, NormalSolver
 from pegasos._problem import Problem
 
 
@@ -172,20 +173,31 @@ class NewtonEngine:
     def learn(self, bounds: Bounds) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
-            self.stuck = "stalled: as close as float64 allows"
+            self.stuck = CLOSE
         if not (self.moved | self.done).any():
-            self.stuck = "stalled: no step decreases the objective any more"
+            self.stuck = NO_DESCENT
 
     def state(self) -> dict[str, Any]:
         named = {f"beta{k}": b.copy() for k, b in enumerate(self.beta)}
-        return named | {
-            "passes": np.array([self.passes]),
-            "turn": np.array([float(self.turn)]),
-            "done": self.done * 1.0,
+        numbers: dict[str, Any] = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "tol": self.tol,
+            "stuck": STALLS.index(self.stuck),
         }
+        numbers |= {"done": self.done, "moved": self.moved}
+        return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.beta = [state[f"beta{k}"].copy() for k in range(len(self.beta))]
+        parts = (self.problem.parts,)
+        self.beta = [saved(state, f"beta{k}", b.shape) for k, b in enumerate(self.beta)]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
-        self.passes, self.turn = float(state["passes"][0]), int(state["turn"][0])
-        self.done = state["done"].astype(bool)
+        self.passes, self.tol = (
+            float(saved(state, "passes", (1,), low=0, high=1e15)[0]),
+            float(saved(state, "tol", (1,))[0]),
+        )
+        self.turn = int(saved(state, "turn", (1,), low=0, high=parts[0] - 1, whole=True)[0])
+        self.stuck = STALLS[int(saved(state, "stuck", (1,), low=0, high=len(STALLS) - 1, whole=True)[0])]
+        self.done, self.moved = (
+            saved(state, name, parts, low=0, high=1, whole=True).astype(bool) for name in ("done", "moved")
+        )

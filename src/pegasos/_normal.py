@@ -10,6 +10,15 @@ from scipy import linalg
 
 from pegasos._data import Array, Examples
 
+#: Why an iteration cannot go on; a saved state holds the index.
+STALLS = (
+    None,
+    LOST := "stalled: the normal equations lost all precision",
+    CLOSE := "stalled: as close as float64 allows",
+    SHORT := "stalled: the steps have become too short",
+    NO_DESCENT := "stalled: no step decreases the objective any more",
+)
+
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
 EAGER = 2e7
 

@@ -9,6 +9,7 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds, best_biases, certify
 from pegasos._data import Array
+from pegasos._engine import saved
 from pegasos._lanes import LaneGroups
 from pegasos._problem import Problem
 
@@ -30,6 +31,7 @@ class _Stepwise:
     """What both engines share."""
 
     lanes: LaneGroups
+    ended: bool
     stuck: str | None = None
     eager = False
 
@@ -54,6 +56,7 @@ class _Stepwise:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.lanes.restore(state)
+        self.ended = self.lanes.ended
 
 
 class SubgradientEngine(_Stepwise):
@@ -104,7 +107,7 @@ class SubgradientEngine(_Stepwise):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.next_check = float(state["check"][0])
+        self.next_check = float(saved(state, "check", (1,))[0])
 
     def learn(self, bounds: Bounds) -> None:
         # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
@@ -185,10 +188,12 @@ class DualAscentEngine(_Stepwise):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        self.next_check, self.refreshed, self.tol = map(float, state["check"])
-        self.best_online, self.finished = state["best_online"].copy(), state["finished"].astype(bool)
+        parts = (self.problem.parts,)
+        self.next_check, self.refreshed, self.tol = map(float, saved(state, "check", (3,)))
+        self.best_online = saved(state, "best_online", parts)
+        self.finished = saved(state, "finished", parts, low=0, high=1, whole=True).astype(bool)
         self.lanes.rest(self.finished)
+        super().restore(state)
 
     def learn(self, bounds: Bounds) -> None:
         self.best_online = self.online()[0]

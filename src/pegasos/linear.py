@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -87,6 +88,12 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep the last iterate and its
         certificate.
+    checkpoint : path, default=None
+        A file to which ``fit`` writes its state now and then. If it exists when ``fit`` begins, the fit goes on from
+        there, to the same bits as if it had never stopped; a file of another fit is refused. A fit that converges
+        removes it; one that is killed, interrupted or ends at a limit leaves it.
+    checkpoint_every : float, default=30.0
+        Seconds between the end of one write and the next.
 
     Attributes
     ----------
@@ -144,6 +151,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         verbose: int | bool = False,
         callback: Callback | None = None,
         on_interrupt: Literal["raise", "keep"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> None:
         self.C = C
         self.lam = lam
@@ -165,6 +174,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self.verbose = verbose
         self.callback = callback
         self.on_interrupt = on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _loss(self) -> Loss:
         if self.multi_class not in ("ovr", "crammer_singer"):
@@ -316,7 +327,7 @@ class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
     solver : str or Solver, default="auto"
         As for :class:`LinearSVC`.
     tol, max_iter, max_time, fit_intercept, intercept, intercept_scaling, dual, random_state, n_jobs, warm_start, \
-verbose, callback, on_interrupt
+verbose, callback, on_interrupt, checkpoint, checkpoint_every
         As for :class:`LinearSVC`.
 
     Attributes
@@ -359,6 +370,8 @@ verbose, callback, on_interrupt
         verbose: int | bool = False,
         callback: Callback | None = None,
         on_interrupt: Literal["raise", "keep"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> None:
         self.epsilon = epsilon
         self.C = C
@@ -378,6 +391,8 @@ verbose, callback, on_interrupt
         self.verbose = verbose
         self.callback = callback
         self.on_interrupt = on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def _loss(self) -> Loss:
         if self.loss == "epsilon_insensitive":
