@@ -22,7 +22,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 FLOORS = [
     {"_core"},
     {"_data", "losses"},
-    {"_problem"},
+    {"_problem", "_dataset"},
     {"_certificate", "_trace"},
     {"_engine"},
     {

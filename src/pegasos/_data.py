@@ -19,11 +19,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked rows: the array they live in, the core's view of it, and ‖x_i‖²."""
+    """Checked rows: the array they live in, the core's view of it, ‖x_i‖², and whether they are a dataset on disk."""
 
     array: Any
     rows: Any
     squared_norms: Array
+    on_disk: bool = False
 
     @property
     def m(self) -> int:
@@ -46,26 +47,26 @@ class Examples:
         return bool(sparse.issparse(self.array))
 
 
-def examples(X: Any, *, threads: int = 1, name: str = "X") -> Examples:
-    """Check ``X`` (2-D array or CSR of floats) and borrow its rows.
+def examples(X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False) -> Examples:
+    """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first`` is the number of its first row.
 
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
     broken CSR structure. Rows that name a column twice are summed, in a copy.
     """
     rows = view(X)
     found = rows.inspect(threads)
-    _refuse(X, found, name)
+    _refuse(X, found, name, first)
     if found["repeated"]:
         X = X.copy()
         X.sum_duplicates()
         rows = view(X)
         found = rows.inspect(threads)
-        _refuse(X, found, name)  # a sum of finite entries may overflow
+        _refuse(X, found, name, first)  # a sum of finite entries may overflow
     norms = found["squared_norms"]
     if not np.isfinite(norms).all():
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
-        raise ValueError(f"{name} row {row} is so large that its squared norm overflows; scale the features")
-    return Examples(X, rows, norms)
+        raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
+    return Examples(X, rows, norms, on_disk)
 
 
 def view(X: Any) -> Any:
@@ -84,18 +85,18 @@ def view(X: Any) -> Any:
     return _core.Rows.dense(X)
 
 
-def _refuse(X: Any, found: dict[str, Any], name: str) -> None:
+def _refuse(X: Any, found: dict[str, Any], name: str, first: int) -> None:
     if (row := found["bad_pointer_row"]) >= 0:
-        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {row}")
+        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {first + row}")
     if (row := found["bad_index_row"]) >= 0:
         raise ValueError(
-            f"{name} is not a valid CSR matrix: row {row} has column index {found['bad_index']}, "
+            f"{name} is not a valid CSR matrix: row {first + row} has column index {found['bad_index']}, "
             f"outside 0 … {X.shape[1] - 1}"
         )
     if (row := found["bad_value_row"]) >= 0:
         col = found["bad_value_col"]
         what = "NaN" if np.isnan(X[row, col]) else "infinity"
-        raise ValueError(f"Input {name} contains {what} at row {row}, column {col}. Impute or drop it first.")
+        raise ValueError(f"Input {name} contains {what} at row {first + row}, column {col}. Impute or drop it first.")
 
 
 def check_weights(W: Array, b: Array) -> None:
