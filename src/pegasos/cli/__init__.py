@@ -45,29 +45,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with ended_by:
             args = parse(words)
-            args.words = words
+            args.words, args.signals = words, ended_by
             code = int(args.run(args))
             sys.stdout.flush()
             return code
     except SystemExit as stop:  # argparse: --help, --version and usage errors
         return stop.code if isinstance(stop.code, int) else BAD
     except Failure as failure:
-        return _say(str(failure), failure.code)
+        return _complain(str(failure), failure.code)
     except KeyboardInterrupt:
-        return _say("interrupted; nothing was written", 128 + ended_by.last)
+        return _complain("interrupted; nothing was written", 128 + ended_by.last)
     except BrokenPipeError:
         # Whoever read our output has gone. Python would complain once more when it flushes on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (OSError, ValueError, MemoryError, ImportError) as error:
-        return _say(_reason(error), BAD)
+        return _complain(_reason(error), BAD)
     except Exception as error:
         if os.environ.get("PEGASOS_TRACEBACK"):
             raise
-        return _say(f"internal error: {type(error).__name__}: {error}. Set PEGASOS_TRACEBACK=1 to see where.", BUG)
+        return _complain(f"internal error: {type(error).__name__}: {error}. Set PEGASOS_TRACEBACK=1 to see where.", BUG)
 
 
-def _say(message: str, code: int) -> int:
+def _complain(message: str, code: int) -> int:
     print(f"pegasos: {message}", file=sys.stderr)
     return code
 
@@ -76,7 +76,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
     if isinstance(error, MemoryError):
-        return f"out of memory{f': {error}' if str(error) else ''}; pegasos convert makes a folder that is trained on from disk"
+        return "out of memory; pegasos convert makes a folder that is trained on from disk"
     return str(error) or type(error).__name__
 
 

@@ -34,7 +34,7 @@ def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
 def model(estimator: Any) -> Model:
     """Type, parameters and λ of a fitted estimator."""
     chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
-    return Model(type(estimator).__name__, {k: _scalar(v) for k, v in chosen.items()}, float(estimator._stream.lam))
+    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator._stream.lam))
 
 
 def certificate(estimator: Any) -> Outcome:
@@ -104,7 +104,7 @@ def _word(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def _scalar(value: Any) -> Scalar:
+def scalar(value: Any) -> Scalar:
     if dataclasses.is_dataclass(value):
         return spec(value)
     if isinstance(value, dict):

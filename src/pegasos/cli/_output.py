@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -25,7 +25,7 @@ def check_target(path: str, what: str) -> None:
         raise Failure(f"{path}: the folder {target.parent} cannot be written to")
 
 
-def check_distinct(**paths: str | None) -> None:
+def check_distinct(paths: Mapping[str, str | None]) -> None:
     """Refuse two names for the same file, one of which would overwrite the other."""
     seen: dict[str, str] = {}
     for what, path in paths.items():
@@ -39,7 +39,7 @@ def check_distinct(**paths: str | None) -> None:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[TextIO]:
-    """A text file that takes its place when it is complete; ``-`` and what is no regular file are written to directly."""
+    """A text file that takes its place when it is complete; ``-`` and what is no regular file are written at once."""
     if path == "-":
         yield sys.stdout
         sys.stdout.flush()

@@ -1,8 +1,8 @@
 """Importing scikit-learn without what it imports but does not need here.
 
-scikit-learn imports SciPy's statistics and pandas, which take two to four times as long as all the rest and are not used
-by linear models. Python's own ``LazyLoader`` lets them wait until somebody looks inside. Only the command line does this:
-in a user's program imports are the user's.
+scikit-learn imports SciPy's statistics and pandas, which take longer than all the rest and are not used by linear
+models. Python's own ``LazyLoader`` lets them wait until somebody looks inside. Only the command line does this: in a
+user's program imports are the user's.
 """
 
 from __future__ import annotations
