@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pegasos._report.numbers import number, power_of_ten
+from pegasos._numbers import number, power_of_ten
 
 
 @dataclass(frozen=True)

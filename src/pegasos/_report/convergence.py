@@ -8,7 +8,7 @@ from typing import Literal
 from pegasos._record import Point, Run
 from pegasos._report import axes
 from pegasos._report.markup import Markup, join, tag
-from pegasos._report.numbers import duration, number
+from pegasos._numbers import duration, number
 
 Along = Literal["seconds", "epochs"]
 AXES: tuple[Along, ...] = ("seconds", "epochs")

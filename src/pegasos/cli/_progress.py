@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from pegasos._report.numbers import duration
+from pegasos._numbers import duration
 
 _EVERY = 0.25  # seconds between two drawings while nothing else happens
 

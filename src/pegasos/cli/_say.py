@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation
-from pegasos._report.numbers import number, percent, whole
+from pegasos._numbers import number, percent, whole
 
 _SHARES = ("accuracy", "balanced_accuracy", "f1_macro")
 
