@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from pegasos.io._libsvm import read_libsvm, write_libsvm
     from pegasos.io._model import load, save
     from pegasos.io._onnx import to_onnx
-    from pegasos.io._svmlight import iter_svmlight, read_svmlight, write_svmlight
+    from pegasos.io._svmlight import SvmlightError, iter_svmlight, read_svmlight, write_svmlight
 
 __all__ = [
     "Dataset",
+    "SvmlightError",
     "convert",
     "iter_svmlight",
     "load",
@@ -36,6 +37,7 @@ __getattr__, __dir__ = _lazy.names(
     __name__,
     {
         "Dataset": "_dataset",
+        "SvmlightError": "_svmlight",
         "convert": "_convert",
         "iter_svmlight": "_svmlight",
         "load": "_model",
