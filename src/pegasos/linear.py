@@ -6,7 +6,6 @@ import os
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -299,6 +298,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
+        from scipy.special import expit, softmax  # takes as long to import as all the rest of this module
+
         scores = self.decision_function(X)
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         if scores.ndim == 1:

@@ -40,7 +40,7 @@ def load(path: str) -> Any:
     kind = kind_of(path)
     if kind is None:
         raise Failure(f"{path}: is no model of pegasos, LIBLINEAR or LIBSVM; pegasos train DATA -m MODEL writes one")
-    _startup.defer()
+    _startup.import_sklearn()
     from pegasos import io
 
     readers = {"pegasos": io.load, "liblinear": io.read_liblinear, "libsvm": io.read_libsvm}

@@ -60,7 +60,7 @@ class Plan:
         """A new estimator."""
         from pegasos.cli import _startup
 
-        _startup.defer()
+        _startup.import_sklearn()
         from pegasos.linear import LinearSVC, LinearSVR
 
         return (LinearSVR if self.regression else LinearSVC)(**self.parameters, **more)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation
 from pegasos._numbers import number, percent, whole
+from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation
 
 _SHARES = ("accuracy", "balanced_accuracy", "f1_macro")
 
