@@ -43,7 +43,13 @@ FLOORS = [
     {"plots", "io", "dask", "cli", "experiments", "__init__"},
 ]
 FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
-STANDALONE = {"datasets", "theory"}  # need nothing of the house and may be used anywhere
+STANDALONE = {
+    "_lazy",
+    "_numbers",
+    "_record",
+    "datasets",
+    "theory",
+}  # need nothing of the house and may be used anywhere
 
 
 def floor(module):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from pegasos._numbers import duration, number
 from pegasos._record import Point, Run
 from pegasos._report import axes
 from pegasos._report.markup import Markup, join, tag
-from pegasos._numbers import duration, number
 
 Along = Literal["seconds", "epochs"]
 AXES: tuple[Along, ...] = ("seconds", "epochs")

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from pegasos._numbers import duration, number, percent, whole
 from pegasos._record import Confusion, Evaluation, Run, TopFeatures, Weight
 from pegasos._report import convergence
 from pegasos._report.markup import Child, Markup, join, tag
-from pegasos._numbers import duration, number, percent, whole
 
 _MOST_CLASSES = 24  # a confusion table of more would not be read
 _MOST_OPEN = 2  # classes whose features are shown without asking

@@ -25,10 +25,10 @@ def check_target(path: str, what: str) -> None:
         raise Failure(f"{path}: the folder {target.parent} cannot be written to")
 
 
-def check_distinct(paths: Mapping[str, str | None]) -> None:
-    """Refuse two names for the same file, one of which would overwrite the other."""
-    seen: dict[str, str] = {}
-    for what, path in paths.items():
+def check_distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str | None]) -> None:
+    """Refuse an output that would overwrite an input or another output."""
+    seen = {os.path.realpath(path): what for what, path in inputs.items() if path is not None and path != "-"}
+    for what, path in outputs.items():
         if path is None or path == "-":
             continue
         real = os.path.realpath(path)

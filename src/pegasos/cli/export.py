@@ -11,7 +11,7 @@ from pegasos.cli._exit import OK
 def run(args: argparse.Namespace) -> int:
     """Export as the arguments say; the exit code."""
     _output.check_target(args.output, "the model")
-    _output.check_distinct({"the model": args.model, "the exported model": args.output})
+    _output.check_distinct({"the model": args.model}, {"the exported model": args.output})
     form = _models.format_of(args.output, args.format)
     _models.save(_models.load(args.model), args.output, form)
     if not args.quiet:

@@ -15,7 +15,7 @@ def run(args: argparse.Namespace) -> int:
     """Predict as the arguments say; the exit code."""
     if args.output != "-":
         _output.check_target(args.output, "the predictions")
-    _output.check_distinct({"the data": args.data, "the model": args.model, "the predictions": args.output})
+    _output.check_distinct({"the data": args.data, "the model": args.model}, {"the predictions": args.output})
     with Progress(quiet=args.quiet) as progress:
         progress.stage(f"loading {args.model}")
         model = _models.load(args.model)

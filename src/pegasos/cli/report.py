@@ -14,8 +14,9 @@ def run(args: argparse.Namespace) -> int:
     """Write the page; the exit code."""
     if args.output != "-":
         _output.check_target(args.output, "the report")
-    for path in args.runs:
-        _output.check_distinct({"a run record": path, "the report": args.output})
+    _output.check_distinct(
+        {f"run record {i + 1}": path for i, path in enumerate(args.runs)}, {"the report": args.output}
+    )
     page = _report.page([_record.read(Path(path)) for path in args.runs], args.title)
     with _output.writing(args.output) as file:
         file.write(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -49,7 +50,7 @@ def _check_usage(args: argparse.Namespace) -> None:
     for what, path in outputs.items():
         if path is not None:
             _output.check_target(path, what)
-    _output.check_distinct({"the data": args.data, "the test rows": args.test, **outputs})
+    _output.check_distinct({"the data": args.data, "the test rows": args.test}, outputs)
     if args.checkpoint is not None and not args.resume and os.path.exists(args.checkpoint):
         raise Failure(f"{args.checkpoint}: there already; add --resume to go on from it, or remove it to begin anew")
 
@@ -209,7 +210,7 @@ class _Training:
             print(f"pegasos: interrupted; the model so far ({gap}) is saved in {args.model}", file=sys.stderr)
             return 128 + int(args.signals.last)
         if not args.quiet and self.advice is not None:
-            print(f"pegasos: {self.advice}", file=sys.stderr)
+            print(f"pegasos: {_as_options(self.advice)}", file=sys.stderr)
         return OK if certificate.converged else NOT_CONVERGED
 
     @contextmanager
@@ -217,6 +218,12 @@ class _Training:
         began = time.perf_counter()
         yield
         self.seconds[step] = time.perf_counter() - began
+
+
+def _as_options(advice: str) -> str:
+    """Advice that names parameters of estimators, in the words of the command line."""
+    options = {"max_iter": "--max-iter", "max_time": "--max-time", "tol": "--tol", "C": "-c", "lam": "--lam"}
+    return re.sub(r"\b(max_iter|max_time|tol|C|lam)\b", lambda word: options[word[0]], advice)
 
 
 @contextmanager
