@@ -143,11 +143,7 @@ class Parser {
         if (ends_word(at(p_))) return line_end();
         if (!label() || !query()) return false;
         int64_t previous = first_index_ - 1;
-        for (;;) {
-            p_ = skip_blanks(p_);
-            if (!is_digit(at(p_))) break;
-            if (!pair(previous)) return false;
-        }
+        if (!pairs(previous)) return false;
         if (!ends_word(at(p_)))
             return refuse_word(at_query() ? Offence::misplaced_query : Offence::bad_index, p_);
         if (previous >= first_index_) largest = std::max(largest, previous - first_index_);
@@ -193,7 +189,7 @@ class Parser {
         p_ += negative || at(p_) == '+';
         if (!is_digit(at(p_))) return refuse_word(Offence::bad_query, word);
         uint64_t value = 0;
-        const bool fits = whole_number(value);
+        const bool fits = whole_number(p_, value);
         if (!ends_word(at(p_))) return refuse_word(Offence::bad_query, word);
         if (!fits) return refuse(Offence::query_overflow, word);
         if (query_wanted_) queries_[rows] = negative ? -int64_t(value) : int64_t(value);
@@ -201,44 +197,53 @@ class Parser {
     }
     bool at_query() const { return end_ - p_ >= 4 && std::memcmp(p_, "qid:", 4) == 0; }
 
-    // index:value, at the first digit of the index.
-    [[gnu::always_inline]] bool pair(int64_t& previous) {
-        const char* word = p_;
-        uint64_t index = 0;
-        const bool fits = whole_number(index);
-        if (at(p_) != ':')
-            return refuse_word(ends_word(at(p_)) ? Offence::no_colon : Offence::bad_index, word);
-        if (!fits || int64_t(index) > last_index_ || int64_t(index) <= previous)
-            return refuse(index_offence(fits, index, previous), word, previous);
-        ++p_;
-        if (is_blank(at(p_))) p_ = skip_blanks(p_);
-        const char* start = p_;
-        T value;
-        const Outcome outcome = decimal::read_number(p_, text_end_, value);
-        if (outcome == Outcome::malformed || !ends_word(at(p_))) [[unlikely]] {
-            if (ends_word(at(start))) return refuse(Offence::no_value, word);
-            return refuse_word(Offence::bad_value, start);
+    // index:value, as many as there are. Nearly all the time is spent here: what changes is kept in
+    // registers.
+    bool pairs(int64_t& last) {
+        const char* p = p_;
+        T* data = data_ + entries;
+        I* indices = indices_ + entries;
+        int64_t previous = last;
+        for (;;) {
+            p = skip_blanks(p);
+            if (!is_digit(at(p))) break;
+            const char* word = p;
+            uint64_t index;
+            const bool fits = whole_number(p, index);
+            if (at(p) != ':') [[unlikely]]
+                return refuse_word(ends_word(at(p)) ? Offence::no_colon : Offence::bad_index, word);
+            if (!fits || int64_t(index) > last_index_ || int64_t(index) <= previous) [[unlikely]]
+                return refuse(index_offence(fits, index, previous), word, previous);
+            p = skip_blanks(p + 1);
+            const char* start = p;
+            T value;
+            const Outcome outcome = decimal::read_number(p, text_end_, value);
+            if (outcome == Outcome::malformed || !ends_word(at(p))) [[unlikely]]
+                return ends_word(at(start)) ? refuse(Offence::no_value, word)
+                                            : refuse_word(Offence::bad_value, start);
+            if (outcome == Outcome::overflow) [[unlikely]]
+                return refuse(Offence::value_overflow, start);
+            *data++ = value;
+            *indices++ = I(int64_t(index) - first_index_);
+            previous = int64_t(index);
         }
-        if (outcome == Outcome::overflow) [[unlikely]]
-            return refuse(Offence::value_overflow, start);
-        data_[entries] = value;
-        indices_[entries] = I(int64_t(index) - first_index_);
-        ++entries;
-        previous = int64_t(index);
+        p_ = p;
+        last = previous;
+        entries = data - data_;
         return true;
     }
 
-    // Digits at p_, one at least; false if they are more than an int64 holds.
-    [[gnu::always_inline]] bool whole_number(uint64_t& value) {
-        const uint64_t word = decimal::load(p_, text_end_);
+    // Digits at p, one at least; false if they are more than an int64 holds.
+    [[gnu::always_inline]] bool whole_number(const char*& p, uint64_t& value) const {
+        const uint64_t word = decimal::Words<1>(p, text_end_).at[0];
         const int digits = decimal::leading_digits(word);
         value = decimal::eight_digits(word << (64 - 8 * digits));
-        p_ += digits;
+        p += digits;
         if (digits < 8) [[likely]]
             return true;
         bool fits = true;
-        for (; is_digit(at(p_)); ++p_) {
-            value = value * 10 + uint64_t(*p_ - '0');
+        for (; is_digit(at(p)); ++p) {
+            value = value * 10 + uint64_t(*p - '0');
             if (value > uint64_t(std::numeric_limits<int64_t>::max())) fits = false, value = 0;
         }
         return fits;

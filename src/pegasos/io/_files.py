@@ -112,7 +112,7 @@ class _Damaged(Exception):
     """Compressed data that do not make sense, where the library has no name for it."""
 
 
-def _decompressed(stream: io.BufferedReader, kind: str | None) -> IO[bytes]:
+def _decompressed(stream: Any, kind: str | None) -> Any:
     if kind == "gzip":
         return gzip.GzipFile(fileobj=stream, mode="rb")
     if kind == "bzip2":

@@ -155,7 +155,7 @@ class _Reader:
             index=self.index_dtype or "int64",
             wider="; read with index_dtype=np.int64" if self.index_dtype == np.int32 else "",
             dtype=self.dtype,
-            larger="; read with dtype=np.float64" if self.dtype == np.float32 else "",
+            larger="; read with dtype=np.float64" if self.dtype == np.float32 and _fits_float64(text) else "",
         )
         if found["offence"] in ("bad_value", "bad_label") and text.lstrip("+-").lower() in _NOT_FINITE:
             reason = reason.replace("a number", "a finite number; impute it, or leave the entry or the row out")
@@ -371,6 +371,13 @@ def write_svmlight(
             last = min(max(first + 1, last), first + _ENTRIES_AT_A_TIME, rows)
             file.write(_core.svmlight_write(data, indices, indptr, label, query, zero_based, first, last, threads))
             first = last
+
+
+def _fits_float64(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:  # a number cut off after its first 60 bytes
+        return False
 
 
 def _csr(X: Any) -> Any:
