@@ -7,13 +7,14 @@ CPP := $(shell find cpp -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed.
 TESTS := --pyargs tests pegasos
 
-.PHONY: help demo test test-all lint format bench docs sanitize clean
+.PHONY: help demo test test-all lint format bench docs sanitize fuzz-models clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
 	@echo "make test      install, check style and types, run the tests"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
+	@echo "make fuzz-models  damaged model files against the readers, for FUZZ_SECONDS (600)"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make bench     compare with other libraries (installs them)"
 
@@ -56,6 +57,12 @@ sanitize:
 	  --config-settings=cmake.build-type=Debug --config-settings=build-dir=build/sanitize ".[test]"
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest -x -p no:cacheprovider -m "not slow and not unsanitized" tests
+
+# Finds of earlier runs are kept in fuzz/corpus/models and tried first.
+FUZZ_SECONDS ?= 600
+fuzz-models: $(STAMP)
+	$(BIN)/pip install --quiet atheris
+	$(BIN)/python fuzz/fuzz_model.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -rss_limit_mb=2048 fuzz/corpus/models
 
 docs: $(VENV)/bin/python
 	$(BIN)/pip install --quiet ".[docs]"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pegasos
-from pegasos import losses, solvers
+from pegasos import io, losses, solvers
 
 pytestmark = pytest.mark.unsanitized
 
@@ -90,7 +90,10 @@ def test_imports_point_down(path):
     assert not wrong, f"{me} must not import {wrong}"
 
 
-@pytest.mark.parametrize(("package", "home"), [("matplotlib", "plots"), ("dask", "dask"), ("distributed", "dask")])
+@pytest.mark.parametrize(
+    ("package", "home"),
+    [("matplotlib", "plots"), ("dask", "dask"), ("distributed", "dask"), ("onnx", "io"), ("safetensors", "io")],
+)
 def test_a_heavy_package_has_one_home(package, home):
     users = {name_of(path) for path in MODULES if any(d.split(".")[0] == package for d in imports(path))}
     assert users <= {home}
@@ -117,7 +120,8 @@ def test_nothing_turns_on_fast_math():
 def test_importing_and_fitting_is_light():
     """Optional packages are imported when used, not before: without them everything else works."""
     code = (
-        "import sys; sys.modules.update(dict.fromkeys(('matplotlib', 'pandas', 'polars', 'dask', 'pyarrow')));"
+        "import sys; optional = ('matplotlib', 'pandas', 'polars', 'dask', 'pyarrow', 'onnx', 'safetensors');"
+        "sys.modules.update(dict.fromkeys(optional));"
         "from pegasos import LinearSVC; print(LinearSVC().fit([[0.0], [1.0]], [0, 1]).predict([[1.0]]))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -126,7 +130,7 @@ def test_importing_and_fitting_is_light():
 
 
 def public():
-    for module in (pegasos, losses, solvers):
+    for module in (pegasos, io, losses, solvers):
         for name in module.__all__:
             if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -152,7 +156,7 @@ def test_public_methods_are_documented(method):
     assert (method.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("module", [pegasos, losses, solvers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [pegasos, io, losses, solvers], ids=lambda m: m.__name__)
 def test_all_is_sorted_complete_and_true(module):
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)

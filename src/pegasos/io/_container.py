@@ -1,7 +1,7 @@
 """The safetensors container: one JSON header of ours and named arrays, to bytes and back.
 
 The ``safetensors`` package checks that the arrays cover the data without holes or overlaps. It lets pass what is
-checked here: names that come twice, unknown keys, empty arrays of absurd shape, other metadata, booleans beyond 0 and 1.
+checked here: names that come twice, unknown keys, empty arrays of absurd shape, other metadata, booleans like 7.
 Sizes are compared with the file's before anything is read or allocated.
 """
 
@@ -91,7 +91,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
         return found
 
     def whole(digits: str) -> int:
-        if len(digits) > 21 or abs(int(digits)) >= 2**64:
+        if len(digits) > 20 or not -(2**63) <= int(digits) < 2**64:
             raise ValueError(f"{what} has a number beyond 64 bits: {digits[:30]}")
         return int(digits)
 
@@ -148,7 +148,7 @@ def _within(number: Any, size: int) -> bool:
 def _array(name: str, tensor: dict[str, Any]) -> Array:
     """A native, writable array of a tensor's bytes."""
     data = tensor["data"]
-    if tensor["dtype"] == "BOOL" and any(byte > 1 for byte in data):
+    if tensor["dtype"] == "BOOL" and (np.frombuffer(data, dtype=np.uint8) > 1).any():
         raise ValueError(f"array {name!r} has a boolean that is neither 0 nor 1")
     array = np.frombuffer(data, dtype=DTYPES[tensor["dtype"]]).reshape(tensor["shape"])
     return np.array(array, dtype=array.dtype.newbyteorder("="))

@@ -18,7 +18,7 @@ def encode_labels(classes: Any) -> Array | dict[str, Any]:
     """Class labels as an array, or as plain data."""
     classes = np.asarray(classes)
     texts = classes.tolist()
-    if classes.dtype.kind in "UOT" and classes.ndim == 1 and all(isinstance(text, str) for text in texts):
+    if classes.dtype.kind in "UO" and classes.ndim == 1 and all(isinstance(text, str) for text in texts):
         return {"dtype": "object" if classes.dtype.kind == "O" else "str", "values": [str(text) for text in texts]}
     native: Array = classes.astype(classes.dtype.newbyteorder("="))
     if not any(native.dtype == np.dtype(dtype) for dtype in DTYPES.values()):

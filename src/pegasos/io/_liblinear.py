@@ -92,6 +92,7 @@ def write_liblinear(estimator: Any, path: Path) -> None:
             solver = WRITTEN_FOR_TWO.get(loss, solver)
     biased = bool(estimator.fit_intercept) or bool(b.any())
     rows = np.vstack([W.T, b]) if biased else W.T
+    line = f"{_text.REAL} " * len(W)
     lines = [
         f"solver_type {solver}",
         f"nr_class {len(labels) if labels else 2}",
@@ -99,7 +100,7 @@ def write_liblinear(estimator: Any, path: Path) -> None:
         f"nr_feature {W.shape[1]}",
         f"bias {1 if biased else -1}",
         "w",
-        *(" ".join(map(_text.real, row)) + " " for row in rows.tolist()),
+        *(line % tuple(row) for row in rows.tolist()),
     ]
     replace_file(path, ("\n".join(lines) + "\n").encode("ascii"))
 
@@ -185,7 +186,7 @@ def _rows(lines: Lines, count: int, outputs: int) -> Array:
             lines.refuse(f"{count} lines of weights should follow the line 'w', and this is one more")
         if len(words) != outputs:
             lines.refuse(f"{len(words)} weights, but the model has {outputs} in every line")
-        rows.append(np.array([lines.real(word, "weight") for word in words]))
+        rows.append(np.array(lines.reals(words, "weight")))
     if len(rows) < count:
         lines.refuse(f"the file is truncated: {count} lines of weights should follow 'w', and there are {len(rows)}")
     return np.array(rows).reshape(count, outputs)

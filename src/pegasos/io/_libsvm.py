@@ -62,13 +62,13 @@ def write_libsvm(estimator: Any, path: Path) -> None:
             )
         labels = _text.whole_labels(estimator.classes_, FORM)[::-1]
     used = np.flatnonzero(W[0])
-    entries = (f"{j + 1}:{_text.real(value)}" for j, value in zip(used.tolist(), W[0, used].tolist(), strict=True))
+    entries = (f"%d:{_text.REAL}" % entry for entry in zip((used + 1).tolist(), W[0, used].tolist(), strict=True))
     lines = [
         f"svm_type {'c_svc' if labels else 'epsilon_svr'}",
         "kernel_type linear",
         "nr_class 2",
         "total_sv 1",
-        f"rho {_text.real(-float(b[0]) + 0.0)}",
+        "rho " + _text.REAL % (-float(b[0]) + 0.0),
         *([f"label {labels[0]} {labels[1]}", "nr_sv 1 0"] if labels else []),
         "SV",
         " ".join(["1", *entries]) + " ",
@@ -177,8 +177,7 @@ def _weights(lines: Lines, total: int, n_features: int | None) -> Array:
             lines.refuse(f"total_sv is {total}, and this is one more support vector")
         if not words:
             lines.refuse("a blank line in place of a support vector")
-        entries = [_entry(lines, word) for word in words[1:]]
-        at = np.array([index for index, _ in entries], dtype=np.int64)
+        at, values = _entries(lines, words[1:])
         if len(at) and (at[0] < 1 or (at[1:] <= at[:-1]).any()):
             lines.refuse("the indices should increase from 1 or more")
         widest = max(widest, int(at[-1]) if len(at) else 0)
@@ -186,7 +185,7 @@ def _weights(lines: Lines, total: int, n_features: int | None) -> Array:
             lines.refuse(f"index {widest} is beyond n_features={n_features}")
         if n_features is None and widest > WIDEST:
             lines.refuse(f"index {widest} asks for as many weights; pass n_features={widest} if that is what is meant")
-        vectors.append((lines.real(words[0], "coefficient"), at - 1, np.array([value for _, value in entries])))
+        vectors.append((lines.real(words[0], "coefficient"), at - 1, values))
     if len(vectors) < total:
         lines.refuse(f"the file is truncated: total_sv is {total}, and there are {len(vectors)} support vectors")
     W = np.zeros((1, max(widest, 1) if n_features is None else int(n_features)))
@@ -196,8 +195,11 @@ def _weights(lines: Lines, total: int, n_features: int | None) -> Array:
     return W
 
 
-def _entry(lines: Lines, word: str) -> tuple[int, float]:
-    index, colon, value = word.partition(":")
-    if not colon:
-        lines.refuse(f"{word!r:.60} is no index:value")
-    return lines.whole(index, "index", 0), lines.real(value, "value")
+def _entries(lines: Lines, words: list[str]) -> tuple[Array, Array]:
+    """The indices and values of a support vector."""
+    pairs = [word.partition(":") for word in words]
+    for index, colon, _ in pairs:
+        if not colon:
+            lines.refuse(f"{index!r:.60} is no index:value")
+    at = [lines.whole(index, "index", 0) for index, _, _ in pairs]
+    return np.array(at, dtype=np.int64), np.array(lines.reals([value for _, _, value in pairs], "value"))

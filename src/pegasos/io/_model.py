@@ -65,9 +65,8 @@ POSSIBLE = {"feature_names", "classes", "certificate", "stream"}
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a model file, in place of what was there.
 
-    The file is a `safetensors <https://huggingface.co/docs/safetensors>`_ file: weights, labels, parameters,
-    certificate and trace, and no code. The same estimator gives the same bytes. It is written beside ``path`` first, so
-    that a crash leaves the old file as it was.
+    The file is a safetensors file: weights, labels, parameters, certificate and trace, and no code. The same estimator
+    gives the same bytes. It is written beside ``path`` first, so that a crash leaves the old file as it was.
 
     Left out are what ``warm_start`` keeps, the callback, and a ``random_state`` that is a generator rather than a
     number: the loaded estimator has None there.
@@ -184,7 +183,7 @@ def encode(estimator: Any) -> bytes:
         header["stream"] = {name: plain(getattr(stream, name)) for name in ("lam", "rows", "t0", "seconds")}
     try:
         return pack(header, arrays)
-    except TypeError as error:  # some parameter is no plain data
+    except (TypeError, ValueError) as error:
         raise ValueError(f"this {layout.kind.__name__} cannot be saved: {error}") from None
 
 

@@ -73,7 +73,7 @@ def _loss_of_probabilities(estimator: LinearSVC) -> str | None:
 
 def _portable(classes: Array) -> Array:
     """Labels in a type that runtimes can gather: texts, booleans, int64 or float64."""
-    if classes.dtype.kind in "UOT" and all(isinstance(text, str) for text in classes.tolist()):
+    if classes.dtype.kind in "UO" and all(isinstance(text, str) for text in classes.tolist()):
         texts = np.array([str(text) for text in classes.tolist()], dtype=object)
         for text in texts.tolist():
             try:

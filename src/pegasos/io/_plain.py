@@ -6,6 +6,7 @@ estimator, solver or loss to say: they check as they are made.
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -62,6 +63,10 @@ def encode_parameters(estimator: Any) -> dict[str, Any]:
             found[name] = None  # where a generator had got to is no part of a model
         else:
             found[name] = plain(value)
+        try:
+            json.dumps(found[name], allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError(f"parameter {name}={value!r:.100} is no plain data and cannot be saved") from None
     return found
 
 

@@ -67,6 +67,16 @@ class Lines:
             self.refuse(f"{what} {word!r:.60} is no finite number")
         return value
 
+    def reals(self, words: list[str], what: str) -> list[float]:
+        """Finite numbers, quickly; the first that is none is looked for only if there is one."""
+        try:
+            values = list(map(float, words))
+        except ValueError:
+            values = [math.nan]
+        if all(map(math.isfinite, values)) and "_" not in "".join(words):  # float accepts 1_000
+            return values
+        return [self.real(word, what) for word in words]
+
     def whole(self, word: str, what: str, low: int, high: int = 2**31 - 1) -> int:
         """A whole number from ``low`` to ``high``."""
         if not WHOLE.fullmatch(word) or not low <= int(word) <= high:
@@ -93,7 +103,7 @@ def count(lines: Lines, key: str, values: list[str]) -> int:
 
 def reals(lines: Lines, key: str, values: list[str]) -> list[float]:
     """The values of a keyword that has several numbers."""
-    return [lines.real(word, key) for word in values]
+    return lines.reals(values, key)
 
 
 def wholes(lines: Lines, key: str, values: list[str]) -> list[int]:
@@ -107,9 +117,8 @@ def need(lines: Lines, found: dict[str, Any], *keys: str) -> None:
         lines.refuse(f"the header above lacks {', '.join(missing)}")
 
 
-def real(value: float) -> str:
-    """A number as text that reads back to the same bits."""
-    return f"{value:.17g}"
+#: A number as text that reads back to the same bits.
+REAL = "%.17g"
 
 
 def fitted_linear(estimator: Any, form: str) -> tuple[Array, Array]:
