@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -120,7 +120,7 @@ def convert(
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"delimiter={delimiter!r} must be one character, and no quote or line end")
     name = _name(source)
-    with _opened(source, name) as file:
+    with _opened(source, name) as file, ExitStack() as stack:
         form = format or _format(file, name)
         if form != "svmlight" and n_features is not None:
             raise ValueError(f"n_features is for svmlight files, not for {form}")
@@ -134,9 +134,9 @@ def convert(
             blocks = _svmlight(source, n_features, zero_based, kind, memory)
         elif form == "csv":
             wanted = {"target": target, "weight": sample_weight, "header": header, "text_target": text_target}
-            text = _decompressed(file, name)
+            text = stack.enter_context(_text(file, name))
             table = CsvSource(text, name, delimiter=delimiter or default_delimiter(name), memory=memory, **wanted)
-            names, blocks = table.feature_names, _compressed_errors(table.blocks(), name)
+            names, blocks = table.feature_names, table.blocks()
         elif form == "parquet":
             frame = ParquetSource(file, name, target=target, weight=sample_weight, memory=memory)
             names, blocks = frame.feature_names, frame.blocks()
@@ -287,8 +287,18 @@ def _peek(file: Any) -> bytes:
     return start
 
 
+@contextmanager
+def _text(file: Any, name: str) -> Iterator[io.TextIOWrapper]:
+    """The text of a file that may be compressed; the file itself stays open."""
+    text = io.TextIOWrapper(_decompressed(file, name), encoding="utf-8-sig", newline="")
+    try:
+        yield text
+    finally:
+        text.detach()
+
+
 def _decompressed(file: Any, name: str) -> Any:
-    """The text of a file that may be compressed, known by its first bytes."""
+    """What a file says, which may be compressed: known by its first bytes."""
     start = _peek(file)
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)
@@ -303,11 +313,3 @@ def _decompressed(file: Any, name: str) -> Any:
             raise ImportError(f"{name}: is compressed with zstandard: pip install zstandard") from None
         return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
     return file
-
-
-def _compressed_errors(blocks: Iterator[Block], name: str) -> Iterator[Block]:
-    """Blocks, with what a damaged compressed file raises told as the file's fault."""
-    try:
-        yield from blocks
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-        raise ValueError(f"{name}: is damaged: {error}") from None

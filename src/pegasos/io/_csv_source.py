@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
+import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from lzma import LZMAError
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
@@ -35,7 +37,7 @@ class CsvSource:
 
     def __init__(
         self,
-        file: IO[bytes],
+        stream: TextIO,
         name: str,
         *,
         target: Any,
@@ -46,7 +48,7 @@ class CsvSource:
         memory: int,
     ) -> None:
         self.name, self.delimiter, self.memory = name, delimiter, memory
-        self.stream = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        self.stream = stream
         self.line, self.text_target = 0, text_target
         first = self._lines(1)
         if not first.text:
@@ -75,7 +77,7 @@ class CsvSource:
                 j = words[0]
                 raise ValueError(
                     f"{self.name}: line {line}, column {j + 1}: {fields[j]!r:.40} is not a number, and the line is no "
-                    "header either, since others are; pass header=True or header=False, or target to say where the targets are"
+                    "header either, since others are; pass header=True or header=False, or say which column the target is"
                 )
         names = [field.strip() for field in fields] if self.header else [f"column {j + 1}" for j in range(len(fields))]
         if self.header and len(set(names)) < len(names):
@@ -85,12 +87,14 @@ class CsvSource:
 
     def blocks(self) -> Iterator[Block]:
         """Rows whose text takes an eighth of the memory bound at a time."""
-        while True:
-            lines, self.pending = (self.pending, None) if self.pending else (self._lines(self.memory // 8), None)
-            if not lines.text:
-                return
+        lines = self._lines(self.memory // 8)
+        if self.pending is not None:  # the first line, which turned out to be a row
+            first = self.pending
+            lines = Lines(first.text + lines.text, first.numbers + lines.numbers, first.quoted or lines.quoted)
+        while lines.text:
             block = None if lines.quoted else self._fast(lines)
             yield self._slow(lines) if block is None else block
+            lines = self._lines(self.memory // 8)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -99,6 +103,8 @@ class CsvSource:
             text = self.stream.readline(LONGEST_LINE)
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.name}: is not UTF-8 text after line {self.line}: {error.reason}") from None
+        except _damage() as error:
+            raise ValueError(f"{self.name}: cannot be read after line {self.line}: {error}") from None
         self.line += bool(text)
         if len(text) == LONGEST_LINE and not text.endswith(("\n", "\r")):
             raise ValueError(f"{self.name}: line {self.line} is longer than {LONGEST_LINE} characters")
@@ -207,6 +213,12 @@ class CsvSource:
             if not text:
                 raise ValueError(f"{self.name}: line {line}, column {column + 1}: the target is empty")
         return np.array(targets, dtype=object)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What the readers of damaged compressed files raise."""
+    zstandard = sys.modules.get("zstandard")
+    return (EOFError, OSError, zlib.error, LZMAError, *([] if zstandard is None else [zstandard.ZstdError]))
 
 
 def default_delimiter(name: str) -> Literal[",", "\t"]:
