@@ -77,7 +77,7 @@ class CsvSource:
                 j = words[0]
                 raise ValueError(
                     f"{self.name}: line {line}, column {j + 1}: {fields[j]!r:.40} is not a number, and the line is no "
-                    "header either, since others are; pass header=True or header=False, or say which column the target is"
+                    "header either, since others are; pass header=True or header=False, or tell the target column"
                 )
         names = [field.strip() for field in fields] if self.header else [f"column {j + 1}" for j in range(len(fields))]
         if self.header and len(set(names)) < len(names):
