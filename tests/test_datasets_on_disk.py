@@ -132,7 +132,6 @@ def test_values_too_large_for_float32_are_refused(tmp_path):
 # --- formats ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not hasattr(io, "iter_svmlight"), reason="needs the svmlight reader")
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 26])
 def test_svmlight_equals_scikit_learns_reader(tmp_path, memory):
     from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -617,11 +616,19 @@ def test_parameters_are_checked_first(tmp_path, options, message):
     assert contents(tmp_path) == ["d.csv"]
 
 
-def test_formats_are_known_by_content_and_name():
-    assert _convert._format(std_io.BytesIO(b"PAR1...."), "x.csv") == "parquet"
-    assert _convert._format(std_io.BytesIO(b"PK\3\4...."), "x") == "npz"
-    assert _convert._format(std_io.BytesIO(b"\x1f\x8b"), "x.tsv.gz") == "csv"
-    assert _convert._format(std_io.BytesIO(b"1 2:3"), "a9a") == "svmlight"
+def test_formats_are_known_by_content_and_name(tmp_path):
+    for name, start, expected in [
+        ("x.csv", b"PAR1....", "parquet"),
+        ("x", b"PK\3\4....", "npz"),
+        ("x.tsv.gz", b"\x1f\x8b", "csv"),
+        ("a9a", b"1 2:3", "svmlight"),
+    ]:
+        (tmp_path / name).write_bytes(start)
+        file = std_io.BytesIO(start)
+        file.name = name
+        assert _convert._format(tmp_path / name) == _convert._format(str(tmp_path / name)) == expected
+        assert _convert._format(file) == expected
+        assert file.read() == start
 
 
 # --- training --------------------------------------------------------------------------------------------------------

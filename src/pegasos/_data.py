@@ -53,6 +53,18 @@ def examples(X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_di
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
     broken CSR structure. Rows that name a column twice are summed, in a copy.
     """
+    X, rows, norms = canonical(X, threads=threads, name=name, first=first)
+    if not np.isfinite(norms).all():
+        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
+    return Examples(X, rows, norms, on_disk)
+
+
+def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Any, Any, Array]:
+    """``X`` with its columns in order and none named twice (a copy, if need be), its rows, and ‖x_i‖².
+
+    Refuses what :func:`examples` refuses, save that ‖x_i‖² may overflow.
+    """
     rows = view(X)
     found = rows.inspect(threads)
     _refuse(X, found, name, first)
@@ -62,27 +74,27 @@ def examples(X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_di
         rows = view(X)
         found = rows.inspect(threads)
         _refuse(X, found, name, first)  # a sum of finite entries may overflow
-    norms = found["squared_norms"]
-    if not np.isfinite(norms).all():
-        row = int(np.flatnonzero(~np.isfinite(norms))[0])
-        raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
-    return Examples(X, rows, norms, on_disk)
+    return X, rows, found["squared_norms"]
 
 
 def view(X: Any) -> Any:
     """The core's view of a float array or CSR matrix, unchecked."""
     if sparse.issparse(X):
-        indices, indptr = X.indices, X.indptr
-        if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
-            wide = np.promote_types(indices.dtype, indptr.dtype)
-            indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
-        if len(indptr) != X.shape[0] + 1:
-            raise ValueError(f"indptr has {len(indptr)} entries for {X.shape[0]} rows")
-        arrays = (np.ascontiguousarray(a) for a in (X.data, indices, indptr))
-        return _core.Rows.csr(*arrays, X.shape[1])
+        return _core.Rows.csr(*csr_arrays(X), X.shape[1])
     if X.shape[1] > 1 and X.strides[1] != X.itemsize:
         X = np.ascontiguousarray(X)
     return _core.Rows.dense(X)
+
+
+def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
+    """Values, column indices and row pointers of a CSR matrix as the core takes them: contiguous, of one index type."""
+    indices, indptr = X.indices, X.indptr
+    if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
+        wide = np.promote_types(indices.dtype, indptr.dtype)
+        indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
+    if len(indptr) != X.shape[0] + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries for {X.shape[0]} rows")
+    return np.ascontiguousarray(X.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
 
 
 def _refuse(X: Any, found: dict[str, Any], name: str, first: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,6 +22,7 @@ from pegasos._dataset import Dataset
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
 from pegasos._stream import Stream
+from pegasos._threads import thread_count
 from pegasos._trace import Checkpoint, Trace
 from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
@@ -34,18 +34,6 @@ INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
 def blas_controller() -> ThreadpoolController:
     """The BLAS libraries of this process; finding them takes longer than a small fit, so it is done once."""
     return ThreadpoolController()
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """The number of threads that ``n_jobs`` means: scikit-learn's rules, and never more than OMP_NUM_THREADS."""
-    if n_jobs is None:
-        return 1
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be None or a whole number other than 0")
-    cores = os.cpu_count() or 1
-    wanted = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(wanted, int(limit)) if limit.isdigit() and int(limit) > 0 else wanted
 
 
 Model = TypeVar("Model", bound="LinearModel")

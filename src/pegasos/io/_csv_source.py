@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
-import sys
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from lzma import LZMAError
-from typing import Any, Literal, TextIO
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -37,7 +35,7 @@ class CsvSource:
 
     def __init__(
         self,
-        stream: TextIO,
+        stream: IO[bytes],
         name: str,
         *,
         target: Any,
@@ -48,7 +46,7 @@ class CsvSource:
         memory: int,
     ) -> None:
         self.name, self.delimiter, self.memory = name, delimiter, memory
-        self.stream = stream
+        self.stream = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         self.line, self.text_target = 0, text_target
         first = self._lines(1)
         if not first.text:
@@ -103,8 +101,6 @@ class CsvSource:
             text = self.stream.readline(LONGEST_LINE)
         except UnicodeDecodeError as error:
             raise ValueError(f"{self.name}: is not UTF-8 text after line {self.line}: {error.reason}") from None
-        except _damage() as error:
-            raise ValueError(f"{self.name}: cannot be read after line {self.line}: {error}") from None
         self.line += bool(text)
         if len(text) == LONGEST_LINE and not text.endswith(("\n", "\r")):
             raise ValueError(f"{self.name}: line {self.line} is longer than {LONGEST_LINE} characters")
@@ -213,12 +209,6 @@ class CsvSource:
             if not text:
                 raise ValueError(f"{self.name}: line {line}, column {column + 1}: the target is empty")
         return np.array(targets, dtype=object)
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """What the readers of damaged compressed files raise."""
-    zstandard = sys.modules.get("zstandard")
-    return (EOFError, OSError, zlib.error, LZMAError, *([] if zstandard is None else [zstandard.ZstdError]))
 
 
 def default_delimiter(name: str) -> Literal[",", "\t"]:
