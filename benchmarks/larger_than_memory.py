@@ -9,14 +9,14 @@ Each layout is written to disk as a dataset and fitted in processes of their own
     of the data's size and no more: ``RLIMIT_DATA``, which the kernel enforces.
 *mapped, resident <= 1/4*
     in addition a warden gives mapped pages back whenever the process holds too many, so that all that is *resident*,
-    the rows included, stays below a quarter of the data's size. The figure is ``VmHWM``, the kernel's own high-water mark.
+    the rows included, stays below a quarter of the data's size. The figure is ``VmHWM``, the kernel's high-water mark.
 *mapped, cache <= 1/4*
     in addition the warden throws the pages out of the page cache, so that they must be read from the disk again: what a
     machine with that little memory would do.
 
 The warden stands in for a control group, which takes rights that a benchmark should not ask for. Where a user has
-them, ``systemd-run --user --scope -p MemoryMax=... python -m benchmarks.larger_than_memory --child FOLDER mapped`` is the
-same measurement with the kernel as the warden. Linux only.
+them, ``systemd-run --user --scope -p MemoryMax=... python -m benchmarks.larger_than_memory --child FOLDER mapped`` is
+the same measurement with the kernel as the warden. Linux only.
 """
 
 from __future__ import annotations

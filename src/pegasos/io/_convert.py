@@ -133,7 +133,7 @@ def convert(
     blocks: Iterable[Block]
     with ExitStack() as stack:
         if form == "svmlight":
-            options = {"n_features": n_features, "zero_based": zero_based, "memory": memory}
+            options: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "memory": memory}
             blocks = (Block(X, y) for X, y in iter_svmlight(source, dtype=kind or np.float64, **options))
         elif form == "csv":
             stream = stack.enter_context(reading(source))
@@ -275,9 +275,9 @@ def _start(source: Any) -> bytes:
     if isinstance(source, str | os.PathLike) and source != "-":
         if not stat.S_ISREG(os.stat(source).st_mode):  # looking into a pipe would take from it
             return b""
-        with open(source, "rb") as file:
-            return file.read(8)
-    file = sys.stdin.buffer if isinstance(source, str) else source
+        with open(source, "rb") as opened:
+            return opened.read(8)
+    file: Any = sys.stdin.buffer if isinstance(source, str) else source
     if hasattr(file, "peek"):
         return bytes(file.peek(8)[:8])
     if not file.seekable():
