@@ -68,7 +68,8 @@ class Dataset:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The type of the entries: float32 or float64."""
-        return np.dtype(self.X.dtype)
+        dtype: np.dtype[Any] = np.dtype(self.X.dtype)
+        return dtype
 
     @property
     def nnz(self) -> int:
@@ -94,7 +95,8 @@ class Dataset:
                 f"{self.folder}: y.npy has {codes[row]} at row {row}, but 'classes' has {len(self.classes)} labels; "
                 "convert the source again"
             )
-        return np.asarray(self.classes)[codes]
+        labels: Array = np.asarray(self.classes)[codes]
+        return labels
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -163,8 +163,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             return
         if data.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input"
+                f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
             )
         known = getattr(self, "feature_names_in_", None)
         if known is not None and data.feature_names is not None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
+import io
 import os
+import stat
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 import numpy as np
 from scipy import sparse
@@ -20,8 +18,10 @@ from pegasos._dataset import Dataset
 from pegasos.io._csv_source import CsvSource, default_delimiter
 from pegasos.io._dataset import open_dataset
 from pegasos.io._dataset_writer import Block, DatasetWriter, new_folder
+from pegasos.io._files import Source, name_of, reading
 from pegasos.io._npz_source import npz_blocks
 from pegasos.io._parquet_source import ParquetSource
+from pegasos.io._svmlight import iter_svmlight
 
 Format = Literal["svmlight", "csv", "parquet", "npz"]
 FORMATS = ("svmlight", "csv", "parquet", "npz")
@@ -32,7 +32,7 @@ LEAST_MEMORY = 1 << 16
 
 
 def convert(
-    source: str | os.PathLike[str] | IO[bytes],
+    source: Source,
     folder: str | os.PathLike[str],
     *,
     format: Format | None = None,
@@ -53,7 +53,7 @@ def convert(
 
     Parameters
     ----------
-    source : str, path or binary file
+    source : path, binary file or bytes
         svmlight text or CSV (also compressed, or "-" for standard input), Parquet, or ``.npz``: an archive of
         ``scipy.sparse.save_npz`` (CSR), or of ``numpy.savez(X=..., y=...)``.
     folder : str or path
@@ -119,28 +119,33 @@ def convert(
         raise ValueError(f"n_features={n_features!r} must be a whole number >= 1")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ValueError(f"delimiter={delimiter!r} must be one character, and no quote or line end")
-    name = _name(source)
-    with _opened(source, name) as file:
-        form = format or _format(file, name)
-        if form != "svmlight" and n_features is not None:
-            raise ValueError(f"n_features is for svmlight files, not for {form}")
-        if form in ("csv", "svmlight") and not isinstance(target, str | int | None):
-            raise ValueError(f"targets given as an array are for .npz archives, not for {form}")
-        names: list[str] | None = None
-        blocks: Iterable[Block]
+    name = name_of(source)
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        raise IsADirectoryError(f"{name}: is a folder; a dataset's folder is opened with open_dataset")
+    form = format or _format(source)
+    if form != "svmlight" and n_features is not None:
+        raise ValueError(f"n_features is for svmlight files, not for {form}")
+    if form != "npz" and not all(isinstance(wanted, str | int | None) for wanted in (target, sample_weight)):
+        raise ValueError(f"targets and weights given as arrays are for .npz archives, not for {form}")
+    if form == "svmlight" and (target != "auto" or sample_weight is not None):
+        raise ValueError("svmlight files have their targets in front and no weights: leave both parameters out")
+    names: list[str] | None = None
+    blocks: Iterable[Block]
+    with ExitStack() as stack:
         if form == "svmlight":
-            if not (isinstance(target, str) and target == "auto") or sample_weight is not None:
-                raise ValueError("svmlight files have their targets in front and no weights: leave both parameters out")
-            blocks = _svmlight(source, n_features, zero_based, kind, memory)
+            options: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "memory": memory}
+            blocks = (Block(X, y) for X, y in iter_svmlight(source, dtype=kind or np.float64, **options))
         elif form == "csv":
+            stream = stack.enter_context(reading(source))
             wanted = {"target": target, "weight": sample_weight, "header": header, "text_target": text_target}
-            text = _decompressed(file, name)
-            table = CsvSource(text, name, delimiter=delimiter or default_delimiter(name), memory=memory, **wanted)
-            names, blocks = table.feature_names, _compressed_errors(table.blocks(), name)
+            table = CsvSource(stream, name, delimiter=delimiter or default_delimiter(name), memory=memory, **wanted)
+            names, blocks = table.feature_names, table.blocks()
         elif form == "parquet":
+            file = stack.enter_context(_opened(source))
             frame = ParquetSource(file, name, target=target, weight=sample_weight, memory=memory)
             names, blocks = frame.feature_names, frame.blocks()
         else:
+            file = stack.enter_context(_opened(source))
             blocks = npz_blocks(file, name, target=target, weight=sample_weight, memory=memory)
         return _write(blocks, Path(folder), name, kind, n_features, names, overwrite)
 
@@ -236,47 +241,43 @@ def _write(
     return open_dataset(folder)
 
 
-def _svmlight(source: Any, n_features: int | None, zero_based: bool, kind: Any, memory: int) -> Iterator[Block]:
-    from pegasos.io import iter_svmlight
-
-    options: dict[str, Any] = {} if kind is None else {"dtype": kind}
-    for X, y in iter_svmlight(source, n_features=n_features, zero_based=zero_based, memory=memory, **options):
-        yield Block(X, y)
-
-
-def _name(source: Any) -> str:
-    if isinstance(source, str | os.PathLike):
-        return "standard input" if source == "-" else str(source)
-    return str(getattr(source, "name", None) or "the file")
-
-
 @contextmanager
-def _opened(source: Any, name: str) -> Iterator[Any]:
-    """The source as a binary file; one that the caller opened stays open."""
-    if isinstance(source, str | os.PathLike) and source != "-":
-        path = Path(source)
-        if path.is_dir():
-            raise IsADirectoryError(f"{name}: is a folder; a dataset's folder is opened with open_dataset")
-        with path.open("rb") as file:
+def _opened(source: Source) -> Iterator[Any]:
+    """The source as a binary file that can be read at any place."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        yield io.BytesIO(source)
+    elif isinstance(source, str | os.PathLike) and source != "-":
+        with open(source, "rb") as file:
             yield file
+    elif source == "-" or not cast("IO[bytes]", source).seekable():
+        raise ValueError(f"{name_of(source)}: only svmlight and CSV can be read from a pipe; save it to a file first")
     else:
-        yield sys.stdin.buffer if isinstance(source, str) else source
+        yield source
 
 
-def _format(file: Any, name: str) -> str:
-    """By the first bytes where the file can be looked into, else by the name."""
-    start = _peek(file)
+def _format(source: Source) -> str:
+    """By the first bytes where the source can be looked into, else by the name."""
+    start = _start(source)
     if start.startswith(b"PAR1"):
         return "parquet"
     if start.startswith((b"PK\3\4", b"PK\5\6")):
         return "npz"
-    path = Path(name)
+    path = Path(name_of(source))
     while path.suffix.lower() in COMPRESSED:
         path = path.with_suffix("")
     return SUFFIXES.get(path.suffix.lower(), "svmlight")
 
 
-def _peek(file: Any) -> bytes:
+def _start(source: Any) -> bytes:
+    """The first bytes of a source, which are still there afterwards."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source[:8])
+    if isinstance(source, str | os.PathLike) and source != "-":
+        if not stat.S_ISREG(os.stat(source).st_mode):  # looking into a pipe would take from it
+            return b""
+        with open(source, "rb") as opened:
+            return opened.read(8)
+    file: Any = sys.stdin.buffer if isinstance(source, str) else source
     if hasattr(file, "peek"):
         return bytes(file.peek(8)[:8])
     if not file.seekable():
@@ -285,29 +286,3 @@ def _peek(file: Any) -> bytes:
     start = bytes(file.read(8))
     file.seek(at)
     return start
-
-
-def _decompressed(file: Any, name: str) -> Any:
-    """The text of a file that may be compressed, known by its first bytes."""
-    start = _peek(file)
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(file)
-    if start.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(file)
-    if start.startswith(b"\x28\xb5\x2f\xfd"):
-        try:
-            import zstandard
-        except ImportError:
-            raise ImportError(f"{name}: is compressed with zstandard: pip install zstandard") from None
-        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return file
-
-
-def _compressed_errors(blocks: Iterator[Block], name: str) -> Iterator[Block]:
-    """Blocks, with what a damaged compressed file raises told as the file's fault."""
-    try:
-        yield from blocks
-    except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-        raise ValueError(f"{name}: is damaged: {error}") from None

@@ -35,7 +35,7 @@ class CsvSource:
 
     def __init__(
         self,
-        file: IO[bytes],
+        stream: IO[bytes],
         name: str,
         *,
         target: Any,
@@ -46,7 +46,7 @@ class CsvSource:
         memory: int,
     ) -> None:
         self.name, self.delimiter, self.memory = name, delimiter, memory
-        self.stream = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        self.stream = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         self.line, self.text_target = 0, text_target
         first = self._lines(1)
         if not first.text:
@@ -75,7 +75,7 @@ class CsvSource:
                 j = words[0]
                 raise ValueError(
                     f"{self.name}: line {line}, column {j + 1}: {fields[j]!r:.40} is not a number, and the line is no "
-                    "header either, since others are; pass header=True or header=False, or target to say where the targets are"
+                    "header either, since others are; pass header=True or header=False, or tell the target column"
                 )
         names = [field.strip() for field in fields] if self.header else [f"column {j + 1}" for j in range(len(fields))]
         if self.header and len(set(names)) < len(names):
@@ -85,12 +85,14 @@ class CsvSource:
 
     def blocks(self) -> Iterator[Block]:
         """Rows whose text takes an eighth of the memory bound at a time."""
-        while True:
-            lines, self.pending = (self.pending, None) if self.pending else (self._lines(self.memory // 8), None)
-            if not lines.text:
-                return
+        lines = self._lines(self.memory // 8)
+        if self.pending is not None:  # the first line, which turned out to be a row
+            first = self.pending
+            lines = Lines(first.text + lines.text, first.numbers + lines.numbers, first.quoted or lines.quoted)
+        while lines.text:
             block = None if lines.quoted else self._fast(lines)
             yield self._slow(lines) if block is None else block
+            lines = self._lines(self.memory // 8)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

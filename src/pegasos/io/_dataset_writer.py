@@ -192,6 +192,8 @@ class DatasetWriter:
         self._file("y", np.float64 if y.dtype.kind == "f" else np.int64).append(y)
 
     def _append_labels(self, y: Array) -> None:
+        if y.dtype.kind == "S":
+            y = np.char.decode(y, "utf-8", "replace")
         labels = self.labels = {} if self.labels is None else self.labels
         codes = np.empty(len(y), dtype=np.int32)
         for k, label in enumerate(y.tolist()):

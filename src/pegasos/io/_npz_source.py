@@ -69,7 +69,7 @@ def npz_blocks(path: Any, name: str, *, target: Any, weight: Any, memory: int) -
             return Member(stack.enter_context(archive.open(f"{key}.npy")), f"{name}: {key}.npy")
 
         extra: dict[str, Any] = {"y": None, "sample_weight": None}
-        if target == "auto":
+        if isinstance(target, str) and target == "auto":
             if "y" not in members:
                 raise ValueError(
                     f"{name}: has no member 'y'; pass target=array, target='member', or target=None for none"
@@ -122,7 +122,7 @@ class _Given:
 def _dense_rows(member: Any, name: str, members: list[str], target: Any, memory: int) -> Iterator[Array]:
     key = "X" if "X" in members else None
     if key is None:
-        others = [k for k in members if k != target]
+        others = [k for k in members if not isinstance(target, str) or k != target]
         if len(others) != 1:
             raise ValueError(f"{name}: has no member 'X', only {', '.join(sorted(members)) or 'nothing'}")
         key = others[0]
