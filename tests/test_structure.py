@@ -40,7 +40,7 @@ FLOORS = [
     {"_fit", "_stop", "_checkpoint", "_stream"},
     {"_linear"},
     {"linear", "kernel", "sparse", "sequence", "path"},
-    {"plots", "io", "dask", "cli", "experiments", "__init__"},
+    {"plots", "io", "_report", "dask", "cli", "experiments", "__init__", "__main__"},
 ]
 FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
 STANDALONE = {

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
-import secrets
-import stat
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
 from pegasos.cli._exit import Failure
+from pegasos.io import _files
 
 
 def check_target(path: str, what: str) -> None:
@@ -39,26 +38,13 @@ def check_distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str |
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[TextIO]:
-    """A text file that takes its place when it is complete; ``-`` and what is no regular file are written at once."""
-    if path == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    target = Path(os.path.realpath(path))
-    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        with open(target, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        return
-    beside = target.with_name(f".pegasos-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(beside, "x", encoding="utf-8", newline="\n") as file:
-            if target.exists():
-                os.chmod(beside, target.stat().st_mode & 0o777)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink()
-        raise
+    """A text file that takes its place when it is complete; ``-`` is standard output."""
+    with _files.writing(path) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        try:
+            yield text
+            text.flush()
+        finally:
+            # The file is not ours to close. What cannot be written any more was complained about above.
+            with contextlib.suppress(OSError, ValueError):
+                text.detach()
