@@ -91,12 +91,28 @@ def test_imports_point_down(path):
 
 
 @pytest.mark.parametrize(
-    ("package", "home"),
-    [("matplotlib", "plots"), ("dask", "dask"), ("distributed", "dask"), ("onnx", "io"), ("safetensors", "io")],
+    ("package", "homes"),
+    [
+        ("matplotlib", {"plots"}),
+        ("dask", {"dask"}),
+        ("distributed", {"dask"}),
+        ("onnx", {"io"}),
+        ("safetensors", {"io", "_checkpoint"}),  # model files, and the state of a fit
+    ],
 )
-def test_a_heavy_package_has_one_home(package, home):
+def test_a_heavy_package_stays_at_home(package, homes):
     users = {name_of(path) for path in MODULES if any(d.split(".")[0] == package for d in imports(path))}
-    assert users <= {home}
+    assert users <= homes
+
+
+def test_what_every_command_imports_first_is_light():
+    """Arguments are checked before anything beyond the standard library is imported; so is the report."""
+    heavy = ("numpy", "scipy", "sklearn")
+    files = [
+        SOURCE / "cli" / f"{name}.py" for name in ("__init__", "_parser", "_arguments", "_train_arguments", "report")
+    ]
+    for path in [*files, *(SOURCE / "_report").glob("*.py"), SOURCE / "_record.py", SOURCE / "_numbers.py"]:
+        assert not [name for name in imports(path) if name.split(".")[0] in heavy], path.name
 
 
 def test_nanobind_stays_in_bind():
