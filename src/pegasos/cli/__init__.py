@@ -14,6 +14,7 @@ from typing import Any
 
 from pegasos.cli._exit import BAD, BROKEN_PIPE, BUG, Failure
 from pegasos.cli._parser import parse
+from pegasos.cli._startup import light_imports
 
 __all__ = ["main"]
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     ended_by = _Signals()
     try:
-        with ended_by:
+        with ended_by, light_imports():
             args = parse(words)
             args.words, args.signals = words, ended_by
             code = int(args.run(args))

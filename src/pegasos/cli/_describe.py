@@ -6,7 +6,6 @@ import dataclasses
 import datetime
 import math
 import platform
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -75,6 +74,8 @@ def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Feat
 
 def versions() -> dict[str, str]:
     """Of everything that could change a bit of the result."""
+    from importlib import metadata
+
     found = {"pegasos": pegasos.__version__, "python": platform.python_version()}
     return found | {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
 

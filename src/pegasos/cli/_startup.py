@@ -1,19 +1,31 @@
-"""Importing scikit-learn without what it imports but does not need here.
+"""Importing NumPy, SciPy and scikit-learn without those of their parts that take long and are not used here.
 
-scikit-learn imports SciPy's statistics, pandas and (through joblib) asyncio. They take longer than all the rest, and
-linear models on files do not use them. Only the command line does without: in a user's program imports are the user's.
+They import statistics, special functions, Fortran and testing tools, pandas and (through joblib) asyncio, which take
+longer than all the rest. Only the command line does without: in a user's program imports are the user's.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 from typing import Any
 
-_LATE = ("scipy.stats", "asyncio")
+_LATE = frozenset(
+    {
+        "asyncio",
+        "numpy.ctypeslib",
+        "numpy.f2py",
+        "numpy.ma",
+        "numpy.polynomial",
+        "numpy.testing",
+        "scipy.special",
+        "scipy.stats",
+    }
+)
 
 
 class _Late:
@@ -30,22 +42,27 @@ class _Late:
         return spec
 
 
+@contextmanager
+def light_imports() -> Iterator[None]:
+    """While inside, what is in ``_LATE`` is loaded when it is used."""
+    sys.meta_path.insert(0, _Late)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_Late)
+
+
 def import_sklearn() -> None:
     """Import the part of scikit-learn that estimators need.
 
     It looks for pandas to recognise data frames. There are none here, so pandas is out of sight meanwhile: as a module
     that loads late it would be loaded by the first such look.
     """
-    if "sklearn" in sys.modules:
-        return
     modules: dict[str, Any] = sys.modules
-    hidden = "pandas" not in modules
-    sys.meta_path.insert(0, _Late)
-    if hidden:
-        modules["pandas"] = None
+    if "sklearn" in modules or "pandas" in modules:
+        return
+    modules["pandas"] = None
     try:
         import sklearn.base  # noqa: F401
     finally:
-        sys.meta_path.remove(_Late)
-        if hidden:
-            del modules["pandas"]
+        del modules["pandas"]
