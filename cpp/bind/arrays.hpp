@@ -48,5 +48,6 @@ void check_shape(const A& a, std::int64_t rows, std::int64_t cols, const char* n
 void register_losses(nb::module_&);
 void register_passes(nb::module_&);
 void register_solvers(nb::module_&);
+void register_svmlight(nb::module_&);
 
 }  // namespace pegasos::bind

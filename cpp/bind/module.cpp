@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
     pegasos::bind::register_losses(m);
     pegasos::bind::register_passes(m);
     pegasos::bind::register_solvers(m);
+    pegasos::bind::register_svmlight(m);
 }

@@ -20,6 +20,9 @@ struct RowsObject {
     std::int64_t cols() const {
         return std::visit([](const auto& r) { return r.cols; }, view);
     }
+    std::int64_t nnz() const {
+        return std::visit([](const auto& r) { return r.nnz(); }, view);
+    }
 };
 
 struct LossObject {

@@ -60,9 +60,7 @@ void register_passes(nb::module_& m) {
                     "cols"_a)
         .def_prop_ro("rows", &RowsObject::rows)
         .def_prop_ro("cols", &RowsObject::cols)
-        .def_prop_ro(
-            "nnz",
-            [](const RowsObject& r) { return std::visit([](const auto& v) { return v.nnz(); }, r.view); })
+        .def_prop_ro("nnz", &RowsObject::nnz)
         .def(
             "inspect",
             [](const RowsObject& r, int threads) {
@@ -190,15 +188,16 @@ void register_passes(nb::module_& m) {
 
     m.def(
         "epoch_order",
-        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch) {
+        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch, std::int64_t chunk) {
             std::vector<std::int64_t> order;
-            epoch_order(order, rows, Sampling(sampling), seed, epoch);
+            const Sampling drawn(Sampling::Scheme(sampling), std::max<std::int64_t>(chunk, 1));
+            epoch_order(order, rows, drawn, seed, epoch);
             auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
             std::copy(order.begin(), order.end(), p);
             nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<std::int64_t*>(q); });
             return nb::ndarray<std::int64_t, nb::numpy, nb::ndim<1>>(p, {order.size()}, owner);
         },
-        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a);
+        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a, "chunk"_a = 1);
 
     m.def(
         "simplex_qp",

@@ -49,11 +49,12 @@ Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, do
     return d;
 }
 
-Sampling sampling_named(const std::string& name) {
+Sampling sampling_named(const std::string& name, const RowsObject& rows) {
     if (name == "iid") return Sampling::iid;
     if (name == "fixed") return Sampling::fixed;
     if (name == "permutation") return Sampling::permutation;
-    throw std::invalid_argument("sampling '" + name + "' is none of iid, fixed, permutation");
+    if (name == "chunked") return {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())};
+    throw std::invalid_argument("sampling '" + name + "' is none of iid, fixed, permutation, chunked");
 }
 
 template <class F>
@@ -126,7 +127,7 @@ void register_solvers(nb::module_& m) {
                 o.schedule = schedule == "pegasos" ? Schedule::pegasos
                              : schedule == "norma" ? Schedule::norma
                                                    : Schedule::constant;
-                o.sampling = sampling_named(sampling);
+                o.sampling = sampling_named(sampling, rows);
                 o.average = average, o.random = random, o.feature = feature, o.seed = seed;
                 o.bias = bias == "subgradient" ? PegasosBias::subgradient
                          : bias == "batch"     ? PegasosBias::batch
@@ -166,7 +167,7 @@ void register_solvers(nb::module_& m) {
                 SdcaOptions o;
                 o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking,
                 o.blocks = blocks;
-                o.threads = threads, o.sampling = sampling_named(sampling), o.seed = seed;
+                o.threads = threads, o.sampling = sampling_named(sampling, rows), o.seed = seed;
                 check_length(squared_norms, rows.rows(), "squared_norms");
                 const Data d = read_data(rows, targets, weight, total, first, count);
                 auto solver = with_loss(loss, [&](const auto& l) {

@@ -4,28 +4,48 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "pegasos/rng.hpp"
 
 namespace pegasos {
 
-enum class Sampling { iid, fixed, permutation };
+struct Sampling {
+    enum Scheme { iid, fixed, permutation, chunked };
+
+    // Implicit, so that a scheme is a sampling.
+    Sampling(Scheme s, std::int64_t rows = 0) : scheme(s), chunk(rows) {}
+
+    Scheme scheme;
+    std::int64_t chunk;  // rows of a chunk, for `chunked` alone
+};
+inline bool operator==(const Sampling& sampling, Sampling::Scheme scheme) {
+    return sampling.scheme == scheme;
+}
+
+// Rows of a chunk that holds about 2¹⁹ entries (some megabytes, whatever their type); nnz entries in m rows.
+inline std::int64_t chunk_rows(std::int64_t m, std::int64_t nnz) {
+    return std::max<std::int64_t>(
+        1, std::int64_t(double(m) * (1 << 19) / double(std::max<std::int64_t>({1, m, nnz}))));
+}
+
+template <class T>
+void fisher_yates(std::vector<T>& list, Rng& rng) {
+    for (std::int64_t i = std::int64_t(list.size()) - 1; i > 0; --i)
+        std::swap(list[i], list[rng.below(i + 1)]);
+}
 
 // Shuffles v. Up to `whole` entries: Fisher–Yates. Longer lists keep neighbours in memory close together in
 // time, which is worth half of an epoch's duration: blocks of 256 consecutive entries are put in random
 // order, and eight blocks at a time are dealt out in turn, each from a random place in it. Eight far-apart
 // streams are what the processor's own prefetching follows, and keep the mix even for files sorted by class.
 inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 65536) {
-    const auto fisher_yates = [&rng](auto& list) {
-        for (std::int64_t i = std::int64_t(list.size()) - 1; i > 0; --i)
-            std::swap(list[i], list[rng.below(i + 1)]);
-    };
     const std::int64_t n = std::int64_t(v.size()), block = 256, streams = 8;
-    if (n <= whole) return fisher_yates(v);
+    if (n <= whole) return fisher_yates(v, rng);
     std::vector<std::int64_t> blocks((n + block - 1) / block);
     std::iota(blocks.begin(), blocks.end(), 0);
-    fisher_yates(blocks);
+    fisher_yates(blocks, rng);
     std::vector<std::int64_t> out;
     out.reserve(v.size());
     for (std::size_t first = 0; first < blocks.size(); first += streams) {
@@ -41,8 +61,43 @@ inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 
     v.swap(out);
 }
 
+// Shuffles v, ascending rows of data on disk, so that an epoch reads long stretches of it and then is done
+// with them. Chunks of consecutive rows are put in random order; the rows of eight chunks at a time, which
+// keeps the mix even for files sorted by class, are shuffled among themselves.
+inline void shuffle_chunks(std::vector<std::int64_t>& v, std::int64_t rows, Rng rng) {
+    const std::size_t together = 8;
+    using Span = std::pair<std::size_t, std::size_t>;
+    std::vector<Span> chunks;
+    for (std::size_t first = 0, last; first < v.size(); first = last) {
+        const std::int64_t chunk = v[first] / rows;
+        for (last = first + 1; last < v.size() && v[last] / rows == chunk; ++last) {
+        }
+        chunks.push_back({first, last});
+    }
+    fisher_yates(chunks, rng);
+    std::vector<std::int64_t> out, some;
+    out.reserve(v.size());
+    for (std::size_t c = 0; c < chunks.size(); c += together) {
+        some.clear();
+        for (std::size_t k = c; k < std::min(chunks.size(), c + together); ++k)
+            some.insert(some.end(), v.begin() + std::ptrdiff_t(chunks[k].first),
+                        v.begin() + std::ptrdiff_t(chunks[k].second));
+        shuffle(some, Rng(rng.next()));
+        out.insert(out.end(), some.begin(), some.end());
+    }
+    v.swap(out);
+}
+
+// Puts ascending rows into the order in which an epoch visits each of them once.
+inline void reorder(std::vector<std::int64_t>& rows, const Sampling& sampling, std::uint64_t seed,
+                    std::int64_t epoch) {
+    const Rng rng(seed, sampling == Sampling::fixed ? 0 : std::uint64_t(epoch));
+    if (sampling == Sampling::chunked) return shuffle_chunks(rows, sampling.chunk, rng);
+    shuffle(rows, rng);
+}
+
 // Fills `order` with the rows of one epoch over {0, …, m − 1}.
-inline void epoch_order(std::vector<std::int64_t>& order, std::int64_t m, Sampling sampling,
+inline void epoch_order(std::vector<std::int64_t>& order, std::int64_t m, const Sampling& sampling,
                         std::uint64_t seed, std::int64_t epoch) {
     order.resize(m);
     if (sampling == Sampling::iid) {
@@ -51,7 +106,7 @@ inline void epoch_order(std::vector<std::int64_t>& order, std::int64_t m, Sampli
         return;
     }
     std::iota(order.begin(), order.end(), 0);
-    shuffle(order, Rng(seed, sampling == Sampling::fixed ? 0 : epoch));
+    reorder(order, sampling, seed, epoch);
 }
 
 }  // namespace pegasos

@@ -152,7 +152,7 @@ class SdcaState : public SdcaBase {
             for (auto& i : order_) i = active_[rng.below(active())];
         } else {
             order_ = active_;
-            shuffle(order_, Rng(o_.seed, o_.sampling == Sampling::fixed ? 0 : std::uint64_t(epoch_)));
+            reorder(order_, o_.sampling, o_.seed, epoch_);
         }
         at_ = 0;
         restart_ = false;

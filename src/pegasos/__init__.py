@@ -1,11 +1,16 @@
 """Support vector machines that train fast and say how far from the optimum they stopped."""
 
-from pegasos import datasets, io, losses, plots, solvers, theory
-from pegasos._certificate import Certificate
-from pegasos._trace import Checkpoint, Trace
-from pegasos.io import load, save
-from pegasos.linear import LinearSVC, LinearSVR
-from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+from typing import TYPE_CHECKING
+
+from pegasos import _lazy
+
+if TYPE_CHECKING:
+    from pegasos import datasets, io, losses, plots, solvers, theory
+    from pegasos._certificate import Certificate
+    from pegasos._trace import Checkpoint, Trace
+    from pegasos.io import load, save
+    from pegasos.linear import LinearSVC, LinearSVR
+    from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 __version__ = "0.1.0"
 
@@ -31,3 +36,29 @@ __all__ = [
     "solvers",
     "theory",
 ]
+
+__getattr__, __dir__ = _lazy.names(
+    __name__,
+    {
+        "SDCA": "solvers",
+        "SGD": "solvers",
+        "Certificate": "_certificate",
+        "Checkpoint": "_trace",
+        "CuttingPlane": "solvers",
+        "InteriorPoint": "solvers",
+        "LinearSVC": "linear",
+        "LinearSVR": "linear",
+        "Norma": "solvers",
+        "Pegasos": "solvers",
+        "SmoothedNewton": "solvers",
+        "Trace": "_trace",
+        "datasets": "datasets",
+        "io": "io",
+        "load": "io",
+        "losses": "losses",
+        "plots": "plots",
+        "save": "io",
+        "solvers": "solvers",
+        "theory": "theory",
+    },
+)

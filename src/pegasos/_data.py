@@ -19,11 +19,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked rows: the array they live in, the core's view of it, and ‖x_i‖²."""
+    """Checked rows: the array they live in, the core's view of it, ‖x_i‖², and whether they are a dataset on disk."""
 
     array: Any
     rows: Any
     squared_norms: Array
+    on_disk: bool = False
 
     @property
     def m(self) -> int:
@@ -46,56 +47,68 @@ class Examples:
         return bool(sparse.issparse(self.array))
 
 
-def examples(X: Any, *, threads: int = 1, name: str = "X") -> Examples:
-    """Check ``X`` (2-D array or CSR of floats) and borrow its rows.
+def examples(X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False) -> Examples:
+    """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first`` is the number of its first row.
 
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
     broken CSR structure. Rows that name a column twice are summed, in a copy.
     """
+    X, rows, norms = canonical(X, threads=threads, name=name, first=first)
+    if not np.isfinite(norms).all():
+        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+        raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
+    return Examples(X, rows, norms, on_disk)
+
+
+def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Any, Any, Array]:
+    """``X`` with its columns in order and none named twice (a copy, if need be), its rows, and ‖x_i‖².
+
+    Refuses what :func:`examples` refuses, save that ‖x_i‖² may overflow.
+    """
     rows = view(X)
     found = rows.inspect(threads)
-    _refuse(X, found, name)
+    _refuse(X, found, name, first)
     if found["repeated"]:
         X = X.copy()
         X.sum_duplicates()
         rows = view(X)
         found = rows.inspect(threads)
-        _refuse(X, found, name)  # a sum of finite entries may overflow
-    norms = found["squared_norms"]
-    if not np.isfinite(norms).all():
-        row = int(np.flatnonzero(~np.isfinite(norms))[0])
-        raise ValueError(f"{name} row {row} is so large that its squared norm overflows; scale the features")
-    return Examples(X, rows, norms)
+        _refuse(X, found, name, first)  # a sum of finite entries may overflow
+    return X, rows, found["squared_norms"]
 
 
 def view(X: Any) -> Any:
     """The core's view of a float array or CSR matrix, unchecked."""
     if sparse.issparse(X):
-        indices, indptr = X.indices, X.indptr
-        if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
-            wide = np.promote_types(indices.dtype, indptr.dtype)
-            indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
-        if len(indptr) != X.shape[0] + 1:
-            raise ValueError(f"indptr has {len(indptr)} entries for {X.shape[0]} rows")
-        arrays = (np.ascontiguousarray(a) for a in (X.data, indices, indptr))
-        return _core.Rows.csr(*arrays, X.shape[1])
+        return _core.Rows.csr(*csr_arrays(X), X.shape[1])
     if X.shape[1] > 1 and X.strides[1] != X.itemsize:
         X = np.ascontiguousarray(X)
     return _core.Rows.dense(X)
 
 
-def _refuse(X: Any, found: dict[str, Any], name: str) -> None:
+def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
+    """Values, column indices and row pointers of a CSR matrix as the core takes them: contiguous, of one index type."""
+    indices, indptr = X.indices, X.indptr
+    if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
+        wide = np.promote_types(indices.dtype, indptr.dtype)
+        indices, indptr = indices.astype(wide, copy=False), indptr.astype(wide, copy=False)
+    if len(indptr) != X.shape[0] + 1:
+        raise ValueError(f"indptr has {len(indptr)} entries for {X.shape[0]} rows")
+    return np.ascontiguousarray(X.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+
+
+def _refuse(X: Any, found: dict[str, Any], name: str, first: int) -> None:
     if (row := found["bad_pointer_row"]) >= 0:
-        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {row}")
+        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {first + row}")
     if (row := found["bad_index_row"]) >= 0:
         raise ValueError(
-            f"{name} is not a valid CSR matrix: row {row} has column index {found['bad_index']}, "
+            f"{name} is not a valid CSR matrix: row {first + row} has column index {found['bad_index']}, "
             f"outside 0 … {X.shape[1] - 1}"
         )
     if (row := found["bad_value_row"]) >= 0:
         col = found["bad_value_col"]
         what = "NaN" if np.isnan(X[row, col]) else "infinity"
-        raise ValueError(f"Input {name} contains {what} at row {row}, column {col}. Impute or drop it first.")
+        raise ValueError(f"Input {name} contains {what} at row {first + row}, column {col}. Impute or drop it first.")
 
 
 def check_weights(W: Array, b: Array) -> None:

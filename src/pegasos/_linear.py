@@ -20,10 +20,12 @@ from pegasos import solvers
 from pegasos._certificate import Certificate
 from pegasos._checkpoint import CheckpointFile, check_path
 from pegasos._data import Array, Examples, check_weights, examples
+from pegasos._dataset import Dataset
 from pegasos._fingerprint import fingerprint
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
 from pegasos._stream import Stream
+from pegasos._threads import thread_count
 from pegasos._trace import Checkpoint, Trace
 from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
@@ -35,18 +37,6 @@ INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
 def blas_controller() -> ThreadpoolController:
     """The BLAS libraries of this process; finding them takes longer than a small fit, so it is done once."""
     return ThreadpoolController()
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """The number of threads that ``n_jobs`` means: scikit-learn's rules, and never more than OMP_NUM_THREADS."""
-    if n_jobs is None:
-        return 1
-    if not isinstance(n_jobs, Integral) or n_jobs == 0:
-        raise ValueError(f"n_jobs={n_jobs!r} must be None or a whole number other than 0")
-    cores = os.cpu_count() or 1
-    wanted = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return min(wanted, int(limit)) if limit.isdigit() and int(limit) > 0 else wanted
 
 
 Model = TypeVar("Model", bound="LinearModel")
@@ -150,6 +140,9 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, *, reset: bool) -> tuple[Any, Examples]:
         """Validated X and the borrowed rows."""
+        if isinstance(X, Dataset):
+            self._check_columns(X, reset=reset)
+            return X.X, examples(X.X, threads=thread_count(self.n_jobs), on_disk=True)
         X = validate_data(
             self,
             X,
@@ -160,6 +153,24 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             ensure_all_finite=False,
         )
         return X, examples(X, threads=thread_count(self.n_jobs))
+
+    def _check_columns(self, data: Dataset, *, reset: bool) -> None:
+        """What scikit-learn does for arrays and frames: remember columns and their names, or compare them."""
+        if reset:
+            validate_data(self, data.X, reset=True, skip_check_array=True)
+            if data.feature_names is not None:
+                self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+            return
+        if data.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and data.feature_names is not None:
+            for j, (name, expected) in enumerate(zip(data.feature_names, known, strict=True)):
+                if name != expected:
+                    raise ValueError(f"column {j} of the dataset is {name!r}, but was {expected!r} when fitted")
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
@@ -293,9 +304,22 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: Any) -> Array:
         """⟨w, x⟩ + b for every row and output."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         coef = np.atleast_2d(self.coef_)
+        if isinstance(X, Dataset):
+            self._check_columns(X, reset=False)
+            return self._scores_on_disk(X, np.ascontiguousarray(coef, dtype=np.float64))
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         scores = X @ coef.T
         if hasattr(scores, "toarray"):
             scores = scores.toarray()
         return np.asarray(scores, dtype=np.float64) + self.intercept_
+
+    def _scores_on_disk(self, data: Dataset, coef: Array) -> Array:
+        """The same for rows on disk: block after block is checked and scored, so each page is read once."""
+        threads = thread_count(self.n_jobs)
+        bias = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(coef)), dtype=np.float64)
+        scores = np.empty((len(data), len(coef)))
+        for first, X in data.blocks():
+            rows = examples(X, threads=threads, first=first).rows
+            scores[first : first + X.shape[0]] = rows.scores(coef, bias, threads)
+        return scores

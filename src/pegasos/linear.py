@@ -6,7 +6,6 @@ import os
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
+from pegasos._dataset import unpack
 from pegasos._fit import Callback
 from pegasos._linear import LinearModel, all_or_nothing
 from pegasos._stream import Stream
@@ -188,15 +188,16 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return loss
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            float32 and float64 arrays in C order and CSR matrices are used in place; anything else is converted once.
+        X : array or CSR matrix of shape (n_samples, n_features), or Dataset
+            float32 and float64 arrays in C order and CSR matrices are used in place; anything else is converted once. A
+            :class:`~pegasos.io.Dataset` stays on disk, and brings targets and weights along.
         y : array of shape (n_samples,)
-            Class labels, numbers or strings.
+            Class labels, numbers or strings. Left out for a Dataset.
         sample_weight : array of shape (n_samples,), default=None
             Weights ≥ 0; weight 2 is the row twice.
 
@@ -206,6 +207,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """
         self._check_parameters()
         loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
         labels = _labels(X, y)
         classes, codes = encode_labels(labels)
@@ -222,7 +224,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls.
 
         The step size counts all rows seen so far. Rows are forgotten after the call, so the certificate has a primal
@@ -242,6 +244,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """
         self._check_parameters()
         loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
         first = not hasattr(self, "_stream")
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit")
@@ -287,9 +290,16 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""
+        y, sample_weight = unpack(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
+        from scipy.special import expit, softmax  # takes as long to import as all the rest of this module
+
         scores = self.decision_function(X)
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
         if scores.ndim == 1:
@@ -402,7 +412,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         return losses.resolve(self.loss, ("regression",), "LinearSVR")
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model; see :meth:`LinearSVC.fit`. ``y``: numbers.
 
         Returns
@@ -411,6 +421,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         """
         self._check_parameters()
         loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
         target = _numbers(X, y)
         weight = row_weights(sample_weight, None, data.m)
@@ -419,7 +430,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         return self
 
     @all_or_nothing
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
 
         Returns
@@ -428,6 +439,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         """
         self._check_parameters()
         loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
         first = not hasattr(self, "_stream")
         X, data = self._rows(X, reset=first)
         target = _numbers(X, y)
@@ -444,6 +456,11 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
     def predict(self, X: Any) -> Array:
         """⟨w, x⟩ + b for every row."""
         return self._scores(X)[:, 0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
+        y, sample_weight = unpack(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
 
 def _labels(X: Any, y: Any) -> Array:

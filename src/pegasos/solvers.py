@@ -29,7 +29,8 @@ __all__ = [
     "Solver",
 ]
 
-Sampling = Literal["iid", "fixed", "permutation"]
+Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
+SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
 
@@ -63,10 +64,17 @@ def _check_in(solver: Solver, field: str, accepted: tuple[str, ...]) -> None:
         raise ValueError(f"{type(solver).__name__}: {field}={value!r} is none of {', '.join(accepted)}")
 
 
+def _order(sampling: Sampling, problem: Problem) -> str:
+    """The core's name for an epoch's order."""
+    if sampling == "auto":
+        return "chunked" if problem.examples.on_disk else "permutation"
+    return sampling
+
+
 @dataclass(frozen=True)
 class _Subgradient(Solver):
     batch_size: int = 1
-    sampling: Sampling = "permutation"
+    sampling: Sampling = "auto"
     projection: bool = False
     output: Output = "last"
 
@@ -74,7 +82,7 @@ class _Subgradient(Solver):
     schedule: ClassVar[str] = "pegasos"
 
     def __post_init__(self) -> None:
-        _check_in(self, "sampling", ("iid", "fixed", "permutation"))
+        _check_in(self, "sampling", SAMPLINGS)
         _check_in(self, "output", ("last", "average", "suffix", "random"))
         if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
             raise ValueError(f"{type(self).__name__}: batch_size={self.batch_size!r} must be a whole number >= 1")
@@ -102,7 +110,7 @@ class _Subgradient(Solver):
             rate=self._rate(problem),
             t0=self._t0(problem),
             batch_size=int(self.batch_size),
-            sampling=self.sampling,
+            sampling=_order(self.sampling, problem),
             radius=radius,
         )
 
@@ -123,8 +131,11 @@ class Pegasos(_Subgradient):
     ----------
     batch_size : int, default=1
         Rows k a step; ``len(X)`` gives the deterministic sub-gradient method.
-    sampling : {"permutation", "fixed", "iid"}, default="permutation"
-        A new order each epoch, the same order each epoch, or independent draws (the papers' analysis).
+    sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
+        "permutation": a new order each epoch. "fixed": the same order each epoch. "iid": independent draws (the papers'
+        analysis). "chunked": a new order that stays in the same few megabytes of rows for a while, for data on disk:
+        chunks of consecutive rows in random order, the rows of eight chunks at a time shuffled among themselves.
+        "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation".
     projection : bool, default=False
         Project onto the ball that holds the optimum after each step (the 2007 paper).
     output : {"last", "average", "suffix", "random"}, default="last"
@@ -239,8 +250,8 @@ class SDCA(Solver):
     ----------
     shrinking : bool, default=True
         Leave rows out for a while whose variables have settled.
-    sampling : {"permutation", "fixed", "iid"}, default="permutation"
-        The order of the rows in an epoch.
+    sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
+        The order of the rows in an epoch; as for :class:`Pegasos`.
     blocks : int or None, default=None
         None: one row after the other. A number (16, say): as many logical blocks ascend side by side and are joined by
         an exact line search; threads share the blocks, and the result is the same for any number of threads. Setting
@@ -255,7 +266,7 @@ class SDCA(Solver):
     """
 
     shrinking: bool = True
-    sampling: Sampling = "permutation"
+    sampling: Sampling = "auto"
     blocks: int | None = None
     name: ClassVar[str] = "sdca"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "search")
@@ -266,7 +277,7 @@ class SDCA(Solver):
             raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
 
     def __post_init__(self) -> None:
-        _check_in(self, "sampling", ("iid", "fixed", "permutation"))
+        _check_in(self, "sampling", SAMPLINGS)
         if self.blocks is not None and (not isinstance(self.blocks, int | np.integer) or self.blocks < 1):
             raise ValueError(f"SDCA: blocks={self.blocks!r} must be None or a whole number >= 1")
 
@@ -276,7 +287,9 @@ class SDCA(Solver):
 
         blocks = int(self.blocks) if self.blocks is not None and problem.outputs == 1 else 0
         kind = BiasSearchEngine if intercept == "search" else DualAscentEngine
-        return kind(problem, shrinking=self.shrinking, sampling=self.sampling, blocks=blocks, seed=seed)
+        return kind(
+            problem, shrinking=self.shrinking, sampling=_order(self.sampling, problem), blocks=blocks, seed=seed
+        )
 
 
 _SCALAR = tuple(name for name, cls in LOSSES.items() if cls.kind != "joint")

@@ -1,0 +1,276 @@
+"""What one training run was, as plain JSON: ``pegasos train --record`` writes it, ``pegasos report`` reads it.
+
+The dataclasses below are the schema. Reading is strict: a missing or unknown key, a wrong type, a number that is not
+finite or lists that do not fit together are refused with the place where they stand. Numbers that may be infinite (the
+bounds of a fit that ran away) are null in the file and None here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+SCHEMA = 1
+_LARGEST_FILE = 64 * 2**20
+_LARGEST_WHOLE = 2**63
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """A class of the training data and its rows."""
+
+    label: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was trained on; ``classes`` is None for regression."""
+
+    source: str
+    rows: int
+    columns: int
+    entries: int
+    classes: tuple[ClassCount, ...] | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """The estimator, its parameters, and the λ they meant."""
+
+    type: str
+    parameters: dict[str, Scalar]
+    lam: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A checkpoint of the fit."""
+
+    epochs: float
+    seconds: float
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    relative_gap: float | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The certificate."""
+
+    primal: float | None
+    dual: float | None
+    gap: float | None
+    relative_gap: float | None
+    converged: bool
+    reason: str
+    epochs: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """``counts[i][j]`` rows of class ``labels[i]`` were predicted as ``labels[j]``."""
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.labels) or any(len(row) != len(self.labels) for row in self.counts):
+            raise ValueError(f"counts must be a square table with a row for each of the {len(self.labels)} labels")
+        if any(count < 0 for row in self.counts for count in row):
+            raise ValueError("counts must not be negative")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good the predictions on some rows are."""
+
+    source: str
+    rows: int
+    metrics: dict[str, float]
+    confusion: Confusion | None
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The score of each fold."""
+
+    metric: str
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A feature and its weight."""
+
+    feature: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class TopFeatures:
+    """The features that speak most for (positive) and against (negative) a label; "" where there is one output."""
+
+    label: str
+    positive: tuple[Weight, ...]
+    negative: tuple[Weight, ...]
+
+
+@dataclass(frozen=True)
+class Features:
+    """The weights in short."""
+
+    total: int
+    nonzero: int
+    top: tuple[TopFeatures, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    schema: int
+    name: str
+    created: str
+    command: tuple[str, ...]
+    seed: int
+    data: Data
+    model: Model
+    certificate: Outcome
+    trace: tuple[Point, ...]
+    training: Evaluation | None
+    test: Evaluation | None
+    cross_validation: CrossValidation | None
+    features: Features | None
+    seconds: dict[str, float]
+    versions: dict[str, str]
+
+    def problem(self) -> tuple[Any, ...]:
+        """What two runs must share for their objectives to be comparable: data, loss, λ and kind of bias."""
+        data, parameters = self.data, self.model.parameters
+        bias: Scalar = "none"
+        if parameters.get("fit_intercept", True):
+            bias = parameters.get("intercept_scaling") if parameters.get("intercept") == "feature" else "free"
+        chosen = tuple(parameters.get(key) for key in ("loss", "epsilon", "multi_class", "class_weight"))
+        return (data.rows, data.columns, data.entries, data.classes, self.model.type, self.model.lam, bias, chosen)
+
+
+def to_json(run: Run) -> str:
+    """The run as JSON text with a final newline."""
+    return json.dumps(_finite(dataclasses.asdict(run)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_json(text: str) -> Run:
+    """The run that a text holds.
+
+    Raises ValueError with the place and the reason if the text is no run record.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply to be a run record") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    if not isinstance(value, dict) or "schema" not in value:
+        raise ValueError("it is JSON, but no run record: 'schema' is missing")
+    if value["schema"] != SCHEMA or isinstance(value["schema"], bool):
+        raise ValueError(f"schema {_short(value['schema'])} is not {SCHEMA}, the only one this version reads")
+    run: Run = _decode(Run, value, "")
+    return run
+
+
+def read(path: Path) -> Run:
+    """The run of a file.
+
+    Raises ValueError naming the file if it is no run record, and OSError if it cannot be read.
+    """
+    with open(path, "rb") as file:
+        raw = file.read(_LARGEST_FILE + 1)
+    if len(raw) > _LARGEST_FILE:
+        raise ValueError(f"{path}: larger than {_LARGEST_FILE >> 20} MB, which no run record is")
+    try:
+        return from_json(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; write one with pegasos train … --record RUN.json") from None
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a key given twice is refused, since readers differ on which counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {_short(next(key for key in keys if keys.count(key) > 1))} is given twice")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    """``value`` as ``kind``, a dataclass of the schema or a type its fields have."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        if value is None and NoneType in inner:
+            return None
+        fitting = [option for option in inner if option is not NoneType and _fits(option, value)]
+        return _decode(fitting[0] if fitting else inner[0], value, where)
+    if not _fits(kind, value):
+        raise ValueError(f"{where or 'the whole'} must be {_name(kind)}, not {_short(value)}")
+    if origin is tuple:
+        return tuple(_decode(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        return {key: _decode(inner[1], item, f"{where}[{key!r}]") for key, item in value.items()}
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        if missing := [name for name in hints if name not in value]:
+            raise ValueError(f"{where or 'the record'} lacks {missing[0]!r}")
+        if unknown := [key for key in value if key not in hints]:
+            raise ValueError(f"{where or 'the record'} has an unknown key {_short(unknown[0])}")
+        fields = {name: _decode(hint, value[name], f"{where}.{name}".lstrip(".")) for name, hint in hints.items()}
+        try:
+            return kind(**fields)  # type: ignore[operator]
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+    return float(value) if kind is float else value
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    origin = get_origin(kind)
+    if kind is bool or kind is str:
+        return isinstance(value, kind)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_WHOLE
+    if kind is float:
+        whole = _fits(int, value)
+        return whole or (isinstance(value, float) and math.isfinite(value))
+    return isinstance(value, list if origin is tuple else dict)
+
+
+def _name(kind: Any) -> str:
+    names = {bool: "true or false", str: "text", int: "a whole number", float: "a finite number"}
+    return names.get(kind) or ("a list" if get_origin(kind) is tuple else "an object")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

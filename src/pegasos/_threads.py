@@ -1,0 +1,18 @@
+"""How many threads a user asks for."""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` means: scikit-learn's rules, and never more than OMP_NUM_THREADS."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs={n_jobs!r} must be None or a whole number other than 0")
+    cores = os.cpu_count() or 1
+    wanted = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(wanted, int(limit)) if limit.isdigit() and int(limit) > 0 else wanted

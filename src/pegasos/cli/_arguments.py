@@ -1,0 +1,94 @@
+"""Kinds of arguments, and options that several commands share. Only the standard library is imported here."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+DATA = "svmlight text (plain, .gz, .bz2, .xz or .zst; - is standard input) or a folder made by pegasos convert"
+MODEL = "a model file of pegasos, or a text model of LIBLINEAR or LIBSVM"
+FORMATS = ("pegasos", "liblinear", "libsvm", "onnx")
+
+
+def add_reading(parser: argparse.ArgumentParser) -> Any:
+    """Options of every command that reads rows; the group, for more of them."""
+    group = parser.add_argument_group("reading svmlight text")
+    group.add_argument("--zero-based", action="store_true", help="indices begin at 0, not 1")
+    return group
+
+
+def add_width(group: Any) -> None:
+    """An option of commands for which the number of columns is not settled by a model."""
+    group.add_argument("--n-features", metavar="N", type=count, help="columns (default: the largest index seen)")
+
+
+def add_threads(group: Any) -> None:
+    """An option of commands that only read."""
+    group.add_argument("--threads", metavar="N", type=threads, help="threads to read with (default 1)")
+
+
+def add_talking(parser: Any, *, json: str | None = None, quiet: str = "say nothing but errors") -> None:
+    """What to print: ``json`` says what as JSON."""
+    if json:
+        parser.add_argument("--json", action="store_true", help=f"print {json} as JSON, and nothing else")
+    if quiet:
+        parser.add_argument("-q", "--quiet", action="store_true", help=quiet)
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not finite")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    if (value := number(text)) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be greater than 0")
+    return value
+
+
+def not_negative(text: str) -> float:
+    """A number that is not below 0."""
+    if (value := number(text)) < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} must not be negative")
+    return value
+
+
+def whole(text: str, low: int, high: int) -> int:
+    """A whole number between two others."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} must lie between {low} and {high}")
+    return value
+
+
+def count(text: str) -> int:
+    """At least 1."""
+    return whole(text, 1, 2**62)
+
+
+def folds(text: str) -> int:
+    """At least 2 folds."""
+    return whole(text, 2, 10_000)
+
+
+def seed(text: str) -> int:
+    """A seed."""
+    return whole(text, 0, 2**64 - 1)
+
+
+def threads(text: str) -> int:
+    """A number of threads; −1 is all cores."""
+    if (value := whole(text, -1024, 1024)) == 0:
+        raise argparse.ArgumentTypeError("0 threads do nothing; -1 means all cores")
+    return value

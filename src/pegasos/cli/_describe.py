@@ -1,0 +1,113 @@
+"""An estimator and its fit as a run record."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+import platform
+from typing import Any
+
+import numpy as np
+
+import pegasos
+from pegasos._data import Array
+from pegasos._record import ClassCount, Data, Features, Model, Outcome, Point, Scalar, TopFeatures, Weight
+from pegasos._trace import FIELDS
+from pegasos.cli._labels import label_text
+
+#: Parameters that say nothing about the run: who watched it, and what scikit-learn's signature asks for.
+_LEFT_OUT = frozenset({"callback", "verbose", "on_interrupt", "penalty", "dual", "warm_start", "random_state"})
+
+
+def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
+    """The facts about the training rows."""
+    counts = None
+    if classes:
+        labels, rows = np.unique(y, return_counts=True)
+        counts = tuple(ClassCount(label_text(label), int(count)) for label, count in zip(labels, rows, strict=True))
+    entries = int(X.nnz) if hasattr(X, "nnz") else int(X.shape[0]) * int(X.shape[1])
+    return Data(source, int(X.shape[0]), int(X.shape[1]), entries, counts)
+
+
+def model(estimator: Any) -> Model:
+    """Type, parameters and λ of a fitted estimator."""
+    chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
+    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator._stream.lam))
+
+
+def certificate(estimator: Any) -> Outcome:
+    """The certificate."""
+    c = estimator.certificate_
+    bounds = {name: finite(getattr(c, name)) for name in ("primal", "dual", "gap", "relative_gap")}
+    return Outcome(**bounds, converged=c.converged, reason=c.reason, epochs=float(c.epochs), seconds=float(c.seconds))
+
+
+def trace(estimator: Any) -> tuple[Point, ...]:
+    """The checkpoints."""
+
+    def point(record: Any) -> Point:
+        epochs, seconds, *bounds = (float(getattr(record, name)) for name in FIELDS)
+        return Point(epochs, seconds, *map(finite, bounds))
+
+    return tuple(point(record) for record in estimator.trace_)
+
+
+def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features:
+    """The largest weights of every output, by name; without names features are numbered from 1, as in their file."""
+    coef = np.atleast_2d(estimator.coef_)
+    labels = [""] if len(coef) == 1 else [label_text(label) for label in estimator.classes_]
+    top = []
+    for label, weights in zip(labels, coef, strict=True):
+        count = min(most, len(weights))
+        # Only the few largest are sorted: there may be millions of columns.
+        high = np.argpartition(-weights, count - 1)[:count]
+        low = np.argpartition(weights, count - 1)[:count]
+
+        def listed(chosen: Array, sign: int, weights: Array = weights) -> tuple[Weight, ...]:
+            order = sorted((j for j in chosen.tolist() if sign * weights[j] > 0), key=lambda j: (-sign * weights[j], j))
+            return tuple(Weight(names[j] if names else f"feature {j + 1}", float(weights[j])) for j in order)
+
+        top.append(TopFeatures(label, listed(high, 1), listed(low, -1)))
+    return Features(int(coef.shape[1]), int(np.any(coef != 0, axis=0).sum()), tuple(top))
+
+
+def versions() -> dict[str, str]:
+    """Of everything that could change a bit of the result."""
+    from importlib import metadata
+
+    found = {"pegasos": pegasos.__version__, "python": platform.python_version()}
+    return found | {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn")}
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def finite(value: float) -> float | None:
+    """None for infinity and NaN, which JSON cannot say."""
+    return float(value) if math.isfinite(value) else None
+
+
+def spec(thing: Any) -> str:
+    """A solver or loss as the command line writes it: ``pegasos:batch_size=64,projection=true``."""
+    defaults = type(thing)()
+    said = [
+        f"{field.name}={_word(value)}"
+        for field in dataclasses.fields(thing)
+        if (value := getattr(thing, field.name)) != getattr(defaults, field.name)
+    ]
+    return f"{thing.name}:{','.join(said)}" if said else str(thing.name)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def scalar(value: Any) -> Scalar:
+    if dataclasses.is_dataclass(value):
+        return spec(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{label_text(key)}: {item:g}" for key, item in value.items())
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

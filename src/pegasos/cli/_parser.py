@@ -1,0 +1,184 @@
+"""The arguments of all commands. Only the standard library is imported here."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import pegasos
+from pegasos.cli._arguments import DATA, FORMATS, MODEL, add_reading, add_talking, add_threads, add_width
+from pegasos.cli._exit import TABLE
+from pegasos.cli._train_arguments import EXAMPLES, add_train
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command line; ``run`` is the function of its command.
+
+    Raises SystemExit, as argparse does, after having said what is wrong.
+    """
+    return _parser().parse_args(_class_weights(list(words)))
+
+
+def _class_weights(words: list[str]) -> list[str]:
+    """LIBLINEAR's ``-w1 5 -w-1 0.5``, which argparse cannot know, as ``--class-weight 1=5 --class-weight -1=0.5``."""
+    if not words or words[0] != "train":
+        return words
+    made: list[str] = []
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word == "--":
+            return made + words[position:]
+        if re.fullmatch(r"-w[^=]+", word) and position + 1 < len(words):
+            made.append(f"--class-weight={word[2:]}={words[position + 1]}")
+            position += 1
+        else:
+            made.append(word)
+        position += 1
+    return made
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pegasos",
+        description="Linear support vector machines that say how far from the optimum they stopped.",
+        epilog="pegasos COMMAND --help explains a command.\n\n" + TABLE,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"pegasos {pegasos.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for add in (_train, _predict, _evaluate, _convert, _export, _info, _report):
+        add(commands)
+    return parser
+
+
+def _command(
+    commands: Any, name: str, summary: str, examples: str, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """A command whose ``run`` imports its own module when it is called."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        usage=usage,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"examples:\n{examples}",
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+
+    def run(args: argparse.Namespace) -> int:
+        return int(import_module(f"pegasos.cli.{name}").run(args))
+
+    parser.set_defaults(run=run, usage_error=parser.error)
+    return parser
+
+
+def _train(commands: Any) -> None:
+    usage = "pegasos train DATA -m MODEL [options]"
+    add_train(_command(commands, "train", "train a model and certify it", EXAMPLES, usage))
+
+
+def _predict(commands: Any) -> None:
+    p = _command(
+        commands,
+        "predict",
+        "predict a label for each row",
+        "  pegasos predict heart.t -m heart.model -o heart.out\n"
+        "  zcat big.svm.gz | pegasos predict - -m big.model > labels.txt\n"
+        "  pegasos predict heart.t -m heart.model -b 1 -o probabilities.txt",
+    )
+    p.add_argument("data", metavar="DATA", help=DATA)
+    p.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
+    p.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write (default: standard output)")
+    kind = p.add_mutually_exclusive_group()
+    kind.add_argument(
+        "-b",
+        dest="probabilities",
+        metavar="{0,1}",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="1: probabilities beside each label, as LIBLINEAR writes them (log and multinomial losses)",
+    )
+    kind.add_argument("--scores", action="store_true", help="scores beside each label")
+    add_threads(add_reading(p))
+    add_talking(p)
+
+
+def _evaluate(commands: Any) -> None:
+    p = _command(
+        commands,
+        "evaluate",
+        "compare predictions with the labels of the rows",
+        "  pegasos evaluate heart.t -m heart.model\n"
+        "  pegasos evaluate heart.t -m heart.model --json | jq .metrics.accuracy",
+    )
+    p.add_argument("data", metavar="DATA", help=DATA)
+    p.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
+    add_threads(add_reading(p))
+    add_talking(p, json="metrics and confusion", quiet="leave out the confusion table")
+
+
+def _convert(commands: Any) -> None:
+    p = _command(
+        commands,
+        "convert",
+        "turn a data file into a folder that is trained on from disk, larger than memory if need be",
+        "  pegasos convert big.svm.zst big\n"
+        "  pegasos convert sales.csv sales --target price\n"
+        "  pegasos train big -m big.model",
+    )
+    p.add_argument("source", metavar="SRC", help="svmlight text, CSV, Parquet or .npz")
+    p.add_argument("folder", metavar="FOLDER", help="the folder to make")
+    p.add_argument("--target", metavar="NAME", help="the column of the targets, in CSV and Parquet")
+    p.add_argument("--dtype", choices=("float32", "float64"), help="type of the stored values")
+    p.add_argument("--force", action="store_true", help="replace FOLDER if it is there")
+    add_width(add_reading(p))
+    add_talking(p)
+
+
+def _export(commands: Any) -> None:
+    p = _command(
+        commands,
+        "export",
+        "write a model in another format",
+        "  pegasos export heart.model heart.onnx\n  pegasos export heart.liblinear heart.model --format pegasos",
+    )
+    p.add_argument("model", metavar="MODEL", help=MODEL)
+    p.add_argument("output", metavar="OUT", help="the file to write")
+    p.add_argument("--format", choices=FORMATS, help="format of OUT (default: by its ending)")
+    add_talking(p)
+
+
+def _info(commands: Any) -> None:
+    p = _command(
+        commands,
+        "info",
+        "say what a file is: a model, a data file or folder, or a run record",
+        "  pegasos info heart.model\n  pegasos info heart.svm --json",
+    )
+    p.add_argument("path", metavar="MODEL|DATA", help=f"{MODEL}, {DATA}")
+    add_threads(add_reading(p))
+    add_talking(p, json="the facts", quiet="")
+
+
+def _report(commands: Any) -> None:
+    p = _command(
+        commands,
+        "report",
+        "show runs on one page of HTML that needs no other file",
+        "  pegasos train heart.svm -m heart.model --test heart.t --record run.json\n"
+        "  pegasos report run.json -o report.html",
+    )
+    p.add_argument("runs", metavar="RUN.json", nargs="+", help="what pegasos train --record wrote")
+    p.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write (default: standard output)")
+    p.add_argument("--title", help="heading of the page")

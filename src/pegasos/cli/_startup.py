@@ -1,0 +1,68 @@
+"""Importing NumPy, SciPy and scikit-learn without those of their parts that take long and are not used here.
+
+They import statistics, special functions, Fortran and testing tools, pandas and (through joblib) asyncio, which take
+longer than all the rest. Only the command line does without: in a user's program imports are the user's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+from typing import Any
+
+_LATE = frozenset(
+    {
+        "asyncio",
+        "numpy.ctypeslib",
+        "numpy.f2py",
+        "numpy.ma",
+        "numpy.polynomial",
+        "numpy.testing",
+        "scipy.special",
+        "scipy.stats",
+    }
+)
+
+
+class _Late:
+    """Finds the modules in ``_LATE`` as everybody does; they are run when somebody looks inside (``LazyLoader``)."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The specification of such a module; None for all others."""
+        if name not in _LATE:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def light_imports() -> Iterator[None]:
+    """While inside, what is in ``_LATE`` is loaded when it is used."""
+    sys.meta_path.insert(0, _Late)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(_Late)
+
+
+def import_sklearn() -> None:
+    """Import the part of scikit-learn that estimators need.
+
+    It looks for pandas to recognise data frames. There are none here, so pandas is out of sight meanwhile: as a module
+    that loads late it would be loaded by the first such look.
+    """
+    modules: dict[str, Any] = sys.modules
+    if "sklearn" in modules or "pandas" in modules:
+        return
+    modules["pandas"] = None
+    try:
+        import sklearn.base  # noqa: F401
+    finally:
+        del modules["pandas"]

@@ -1,0 +1,126 @@
+"""The arguments of ``pegasos train``. Only the standard library is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pegasos.cli import _arguments as kind
+
+EXAMPLES = """\
+  pegasos train heart.svm -m heart.model
+  pegasos train heart.svm -m heart.model -c 0.1 -w1 2 --test heart.t --record run.json
+  pegasos train big.svm.zst -m big.model --lam 1e-5 --solver pegasos:batch_size=64 --max-time 60
+  pegasos train heart.svm -v 5 -q
+  pegasos train prices.svm -m prices.model --regression --loss huber:delta=2"""
+
+INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search", "none")
+
+
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("data", metavar="DATA", help=kind.DATA)
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the file to write; needed unless only -v is asked for")
+    _problem(parser.add_argument_group("the problem").add_argument)
+    _solver(parser.add_argument_group("the solver").add_argument)
+    kind.add_width(kind.add_reading(parser))
+    group = parser.add_argument_group("judging and recording")
+    _judging(group.add_argument)
+    kind.add_talking(group, json="the run record")
+
+
+def _problem(add: Any) -> None:
+    add("-c", dest="C", metavar="C", type=kind.positive, help="weight of the losses (default 1)")
+    add("--lam", metavar="LAMBDA", type=kind.positive, help="λ = 1/(C · rows), in place of -c")
+    add(
+        "--loss",
+        metavar="LOSS",
+        help="hinge (default), squared_hinge, smoothed_hinge, log, crammer_singer, multinomial; with --regression "
+        "epsilon_insensitive (default), squared_epsilon_insensitive, squared, huber, quantile. "
+        "Parameters: huber:delta=2",
+    )
+    add("--regression", action="store_true", help="real targets in place of classes")
+    add(
+        "-s",
+        dest="type",
+        metavar="TYPE",
+        type=int,
+        help="LIBLINEAR's number of a loss: 0, 7 log; 1, 2 squared_hinge; 3 hinge; 4 crammer_singer; "
+        "11, 12 squared_epsilon_insensitive; 13 epsilon_insensitive",
+    )
+    add(
+        "-p",
+        "--epsilon",
+        metavar="EPSILON",
+        type=kind.not_negative,
+        help="half width of the tube of the ε-insensitive losses (default 0)",
+    )
+    add(
+        "-B",
+        dest="bias",
+        metavar="BIAS",
+        type=kind.number,
+        help="as in LIBLINEAR: > 0 adds a constant feature of this value, < 0 trains without intercept. Without -B "
+        "the intercept is exact and unregularised",
+    )
+    add("--intercept", choices=INTERCEPTS, help="how to learn the intercept")
+    add(
+        "--class-weight",
+        action="append",
+        default=[],
+        metavar="LABEL=W",
+        help="multiply the losses of a class; also written -wLABEL W, as in LIBLINEAR. 'balanced' weighs all alike",
+    )
+
+
+def _solver(add: Any) -> None:
+    add(
+        "--solver",
+        metavar="SOLVER",
+        default="auto",
+        help="auto (default), pegasos, sdca, interior_point, cutting_plane, norma, sgd. "
+        "Parameters: pegasos:batch_size=64,projection=true",
+    )
+    add(
+        "-e",
+        "--tol",
+        metavar="TOL",
+        type=kind.not_negative,
+        help="stop when the gap is at most TOL times the objective (default 0.001)",
+    )
+    add("--max-iter", metavar="N", type=kind.count, help="stop after N epochs (default 1000)")
+    add("--max-time", metavar="SECONDS", type=kind.positive, help="stop after so many seconds of training")
+    add(
+        "--threads",
+        metavar="N",
+        type=kind.threads,
+        help="threads to read and train with; -1: all cores (default: one, and the serial algorithms)",
+    )
+    add("--seed", metavar="SEED", type=kind.seed, default=0, help="seed of the order of the rows (default 0)")
+    add("--checkpoint", metavar="FILE", help="write the state of the fit there now and then")
+    add("--checkpoint-every", metavar="SECONDS", type=kind.not_negative, help="how often (default 30)")
+    add(
+        "--resume",
+        action="store_true",
+        help="go on from --checkpoint if it is there; the result has the same bits as a run that never stopped",
+    )
+
+
+def _judging(add: Any) -> None:
+    add(
+        "-v",
+        "--cv",
+        dest="folds",
+        metavar="K",
+        type=kind.folds,
+        help="K-fold cross-validation; without -m nothing else is done",
+    )
+    add("--test", metavar="DATA", help="rows to evaluate the model on")
+    add("--record", metavar="RUN.json", help="write what pegasos report shows")
+    add("--name", help="name of the run in reports (default: the model's)")
+    add("--feature-names", metavar="FILE", help="a name for each feature, one a line")
+    add(
+        "--format",
+        choices=kind.FORMATS,
+        help="format of MODEL (default: pegasos, or by its ending .liblinear, .libsvm, .onnx)",
+    )

@@ -1,0 +1,78 @@
+"""``pegasos predict``: labels, scores or probabilities for rows that need not fit in memory."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pegasos.cli import _models, _output
+from pegasos.cli._exit import OK, Failure
+from pegasos.cli._progress import Progress
+
+
+def run(args: argparse.Namespace) -> int:
+    """Predict as the arguments say; the exit code."""
+    if args.output != "-":
+        _output.check_target(args.output, "the predictions")
+    _output.check_distinct({"the data": args.data, "the model": args.model}, {"the predictions": args.output})
+    with Progress(quiet=args.quiet) as progress:
+        progress.stage(f"loading {args.model}")
+        model = _models.load(args.model)
+        lines = _lines(model, args)
+        from pegasos.cli import _rows
+
+        source = _rows.name_of(args.data)
+        fitted, done = _rows.Fitter(model.n_features_in_, source), 0
+        with _output.writing(args.output) as file:
+            if (header := _header(model, args)) is not None:
+                file.write(header)
+            for X, _ in _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads):
+                file.writelines(lines(fitted(X)))
+                done += X.shape[0]
+                progress.stage(f"{done:,} rows predicted")
+    return OK
+
+
+def _header(model: Any, args: argparse.Namespace) -> str | None:
+    """LIBLINEAR's first line, which says which column belongs to which label."""
+    if not (args.probabilities or args.scores) or not hasattr(model, "classes_"):
+        return None
+    from pegasos.cli._labels import label_text
+
+    shown = model.classes_[1:] if args.scores and len(model.classes_) == 2 else model.classes_
+    return " ".join(["labels", *map(label_text, shown)]) + "\n"
+
+
+def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str]]:
+    """What turns rows into lines of text."""
+    import numpy as np
+
+    from pegasos.cli._judge import called
+    from pegasos.cli._labels import label_text
+
+    if not hasattr(model, "classes_"):
+        if args.probabilities or args.scores:
+            raise Failure(f"{args.model}: a regression model predicts numbers; it has no scores or probabilities")
+        return lambda X: (f"{value!r}\n" for value in called(model.predict, X).tolist())
+    names = np.array([label_text(label) for label in model.classes_], dtype=object)
+
+    def labels(beside: Any) -> Any:
+        index = (beside > 0).astype(int) if beside.ndim == 1 else beside.argmax(axis=1)
+        return names[index]
+
+    if args.probabilities and not hasattr(model, "predict_proba"):
+        raise Failure(
+            f"{args.model}: has no probabilities; train with --loss log or --loss multinomial, or use --scores"
+        )
+
+    def lines(X: Any) -> Iterator[str]:
+        scores = called(model.decision_function, X)
+        if not (args.probabilities or args.scores):
+            yield from (f"{label}\n" for label in labels(scores))
+            return
+        beside = called(model.predict_proba, X) if args.probabilities else scores.reshape(len(scores), -1)
+        for label, values in zip(labels(scores), beside.tolist(), strict=True):
+            yield f"{label} {' '.join(map(repr, values))}\n"
+
+    return lines
