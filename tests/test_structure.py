@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pegasos
-from pegasos import losses, solvers
+from pegasos import io, losses, solvers
 
 pytestmark = pytest.mark.unsanitized
 
@@ -119,7 +119,7 @@ def test_importing_and_fitting_is_light():
 
 
 def public():
-    for module in (pegasos, losses, solvers):
+    for module in (pegasos, io, losses, solvers):
         for name in module.__all__:
             if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -145,7 +145,7 @@ def test_public_methods_are_documented(method):
     assert (method.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("module", [pegasos, losses, solvers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [pegasos, io, losses, solvers], ids=lambda m: m.__name__)
 def test_all_is_sorted_complete_and_true(module):
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)

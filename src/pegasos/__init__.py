@@ -1,6 +1,6 @@
 """Support vector machines that train fast and say how far from the optimum they stopped."""
 
-from pegasos import datasets, losses, plots, solvers, theory
+from pegasos import datasets, io, losses, plots, solvers, theory
 from pegasos._certificate import Certificate
 from pegasos._trace import Checkpoint, Trace
 from pegasos.linear import LinearSVC, LinearSVR
@@ -21,6 +21,7 @@ __all__ = [
     "Pegasos",
     "Trace",
     "datasets",
+    "io",
     "losses",
     "plots",
     "solvers",
