@@ -249,6 +249,17 @@ def test_predict_prints_labels_like_liblinear(data, models, place):
     assert piped.stdout.splitlines() == lines
 
 
+def test_the_letters_of_liblinear_train_its_model(data, place):
+    liblinear = pytest.importorskip("liblinear.liblinearutil")
+    X, y = load_svmlight_file(str(data / "train.svm"))
+    Z, t = load_svmlight_file(str(data / "test.svm"), n_features=X.shape[1])
+    for letters in ("-s 3 -B 1 -c 0.5 -w1 2", "-s 1 -B -1 -c 1", "-s 0 -B 1 -c 2"):
+        theirs, _, _ = liblinear.predict(t, Z, liblinear.train(y, X, f"{letters} -e 1e-6 -q"), "-q")
+        run("train", data / "train.svm", "-m", "a.model", "-q", "-e", "1e-7", *letters.split())
+        ours = [float(line) for line in run("predict", data / "test.svm", "-m", "a.model").stdout.split()]
+        assert np.mean(np.array(ours) == theirs) >= 0.99, letters
+
+
 def test_predict_probabilities_like_liblinear(data, models, place):
     lines = run("predict", data / "digits.svm", "-m", models / "digits.model", "-b", "1").stdout.splitlines()
     model = pegasos.load(models / "digits.model")

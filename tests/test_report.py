@@ -238,10 +238,11 @@ def test_regression_metrics_are_scikit_learns_whatever_the_blocks(pairs, step):
 
 def test_top_features_are_the_largest_weights():
     model = LinearSVC()
-    model.coef_ = np.array([[0.0, 3.0, -1.0, 2.0, -5.0, 0.0]])
+    model.coef_, model.classes_ = np.array([[0.0, 3.0, -1.0, 2.0, -5.0, 0.0]]), np.array([-1, 1])
     found = _describe.features(model, None, most=2)
     assert (found.total, found.nonzero) == (6, 4)
     (top,) = found.top
+    assert top.label == "1"
     assert [(w.feature, w.weight) for w in top.positive] == [("feature 2", 3.0), ("feature 4", 2.0)]
     assert [(w.feature, w.weight) for w in top.negative] == [("feature 5", -5.0), ("feature 3", -1.0)]
 
