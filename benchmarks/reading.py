@@ -1,7 +1,7 @@
 """Reading the text problem's svmlight file: ``python -m benchmarks.reading``.
 
-The file is written once, with :func:`pegasos.io.write_svmlight`, and read from the page cache. The libraries take turns,
-so that whatever else the machine does meets all of them; ratios are of the medians.
+The file is written once, with :func:`pegasos.io.write_svmlight`, and read from the page cache. The libraries take
+turns, so that whatever else the machine does meets all of them; ratios are of the medians.
 """
 
 from __future__ import annotations
