@@ -3,17 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-test
-CPP := $(shell find cpp -name '*.?pp')
+CPP := $(shell find cpp fuzz -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed.
 TESTS := --pyargs tests pegasos
 
-.PHONY: help demo test test-all lint format bench docs sanitize fuzz-models clean
+.PHONY: help demo test test-all lint format bench docs sanitize fuzz fuzz-models clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
 	@echo "make test      install, check style and types, run the tests"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
+	@echo "make fuzz      throw random files at the readers, under sanitizers, for FUZZ_SECONDS (needs clang)"
 	@echo "make fuzz-models  damaged model files against the readers, for FUZZ_SECONDS (600)"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make bench     compare with other libraries (installs them)"
@@ -58,8 +59,19 @@ sanitize:
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest -x -p no:cacheprovider -m "not slow and not unsanitized" tests
 
-# Finds of earlier runs are kept in fuzz/corpus/models and tried first.
+# libFuzzer comes with clang. What it finds on the way stays in build/fuzz; the corpus in fuzz/ is only read, and any
+# file that made it stop is left at the top of build/fuzz.
 FUZZ_SECONDS ?= 600
+FUZZ_CXX ?= $(firstword $(foreach c,clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-15 clang++-14,$(shell command -v $(c))))
+fuzz:
+	@test -n "$(FUZZ_CXX)" || { echo "make fuzz needs clang with libFuzzer; name it with FUZZ_CXX=..."; exit 1; }
+	mkdir -p build/fuzz/svmlight
+	$(FUZZ_CXX) -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Icpp -pthread \
+	  fuzz/svmlight.cpp cpp/pegasos/svmlight_read.cpp cpp/pegasos/svmlight_write.cpp -o build/fuzz/fuzz-svmlight
+	build/fuzz/fuzz-svmlight build/fuzz/svmlight fuzz/corpus/svmlight -dict=fuzz/svmlight.dict -max_len=4096 \
+	  -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/ -print_final_stats=1
+
+# Finds of earlier runs are kept in fuzz/corpus/models and tried first.
 fuzz-models: $(STAMP)
 	$(BIN)/pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_model.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -rss_limit_mb=2048 fuzz/corpus/models

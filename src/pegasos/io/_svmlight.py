@@ -292,9 +292,10 @@ def _blocks(source: Source, reader: _Reader, memory: int) -> Iterator[tuple[Any,
         text = b""
         while True:
             more = stream.read(limit - len(text))
+            at_end = len(more) < limit - len(text)  # a buffered stream gives less than asked for only there
             text += more
-            end = text.rfind(b"\n") + 1 if more else len(text)  # a block ends where a line does
-            if not end and len(text) == limit:
+            end = len(text) if at_end else text.rfind(b"\n") + 1  # a block ends where a line does
+            if not end and not at_end:
                 reason = _REASONS["long_line"].format(limit=limit, memory=memory)
                 raise SvmlightError(reader.name, line, 1, text[:60].decode("utf-8", "backslashreplace"), reason)
             found = reader.parse(memoryview(text)[:end], line)
@@ -304,7 +305,7 @@ def _blocks(source: Source, reader: _Reader, memory: int) -> Iterator[tuple[Any,
             columns = max(columns, found["columns"]) if reader.n_features is None else reader.n_features
             if len(found["label"]):
                 yield reader.result(found, columns)
-            if not more:
+            if at_end:
                 return
 
 
