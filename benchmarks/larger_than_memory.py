@@ -46,7 +46,7 @@ MODES = ("in memory", "mapped", "mapped, resident <= 1/4", "mapped, resident <= 
 LAM, TOL = 1e-4, 1e-3
 
 
-def sparse_rows(m: int = 1_000_000, n: int = 47_236, k: int = 200) -> tuple[Any, Any]:
+def sparse_rows(m: int = 1_000_000, n: int = 47_236, k: int = 300) -> tuple[Any, Any]:
     """CSR rows of unit norm with k entries each, and noisy labels of a hidden linear model."""
     rng = np.random.default_rng(0)
     indices = np.empty((m, k), dtype=np.int32)
@@ -61,7 +61,7 @@ def sparse_rows(m: int = 1_000_000, n: int = 47_236, k: int = 200) -> tuple[Any,
     return X, np.where(scores + 0.1 * rng.standard_normal(m) > 0, 1, -1)
 
 
-def dense_rows(m: int = 1_000_000, n: int = 400) -> tuple[Any, Any]:
+def dense_rows(m: int = 1_000_000, n: int = 600) -> tuple[Any, Any]:
     """Dense normal rows, and noisy labels of a hidden linear model."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, n), dtype=np.float32) / np.float32(np.sqrt(n))
@@ -78,9 +78,14 @@ def maps(data: io.Dataset) -> list[np.memmap[Any, Any]]:
     return [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
 
 
+def read_bytes() -> int:
+    """Bytes that this process has had to fetch from the disk."""
+    return int(Path("/proc/self/io").read_text().split("read_bytes:")[1].split()[0])
+
+
 @contextmanager
 def warden(data: io.Dataset, limit: int, *, evict: bool) -> Iterator[None]:
-    """Give mapped pages back whenever three quarters of ``limit`` are resident."""
+    """Give mapped pages back whenever three fifths of ``limit`` are resident."""
     import mmap
 
     files = [os.open(array.filename, os.O_RDONLY) for array in maps(data)]
@@ -94,7 +99,7 @@ def warden(data: io.Dataset, limit: int, *, evict: bool) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(0.002):
-            if resident() > 0.75 * limit:
+            if resident() > 0.6 * limit:
                 give_back()
 
     give_back()
@@ -137,6 +142,7 @@ def measure(folder: Path, mode: str) -> dict[str, Any]:
     else:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     forget_peak()
+    before = read_bytes()
     wall, cpu = time.perf_counter(), time.process_time()
     if "<=" in mode:
         with warden(data, limit, evict="disk" in mode):
@@ -149,6 +155,7 @@ def measure(folder: Path, mode: str) -> dict[str, Any]:
         "limit_mb": "" if mode == "in memory" else round(limit / 2**20, 1),
         "allocated_after_mb": round(resident("VmData") / 2**20, 1),
         "peak_resident_mb": round(resident("VmHWM") / 2**20, 1),
+        "read_from_disk_mb": round((read_bytes() - before) / 2**20, 1),
         "seconds": round(time.perf_counter() - wall, 3),
         "cpu_seconds": round(time.process_time() - cpu, 3),
         "epochs": round(model.certificate_.epochs, 2),
