@@ -24,7 +24,7 @@ $(VENV)/bin/python:
 	$(BIN)/pip install --quiet --upgrade pip
 
 # The package is installed as users get it, and again whenever its sources change.
-$(STAMP): $(VENV)/bin/python pyproject.toml CMakeLists.txt $(CPP) $(shell find src -name '*.py')
+$(STAMP): $(VENV)/bin/python pyproject.toml CMakeLists.txt $(CPP) $(shell find src -name '*.py' -o -name '*.css')
 	$(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=ON ".[test]"
 	@touch $@
 

@@ -249,6 +249,17 @@ def test_predict_prints_labels_like_liblinear(data, models, place):
     assert piped.stdout.splitlines() == lines
 
 
+def test_the_letters_of_liblinear_train_its_model(data, place):
+    liblinear = pytest.importorskip("liblinear.liblinearutil")
+    X, y = load_svmlight_file(str(data / "train.svm"))
+    Z, t = load_svmlight_file(str(data / "test.svm"), n_features=X.shape[1])
+    for letters in ("-s 3 -B 1 -c 0.5 -w1 2", "-s 1 -B -1 -c 1", "-s 0 -B 1 -c 2"):
+        theirs, _, _ = liblinear.predict(t, Z, liblinear.train(y, X, f"{letters} -e 1e-6 -q"), "-q")
+        run("train", data / "train.svm", "-m", "a.model", "-q", "-e", "1e-7", *letters.split())
+        ours = [float(line) for line in run("predict", data / "test.svm", "-m", "a.model").stdout.split()]
+        assert np.mean(np.array(ours) == theirs) >= 0.99, letters
+
+
 def test_predict_probabilities_like_liblinear(data, models, place):
     lines = run("predict", data / "digits.svm", "-m", models / "digits.model", "-b", "1").stdout.splitlines()
     model = pegasos.load(models / "digits.model")
@@ -405,6 +416,8 @@ def test_bad_data_are_named_and_nothing_is_left(place, kind):
         (["train", "{data}/train.svm", "-m", "a.model", "--checkpoint", "here.svm"], "there already; add --resume"),
         (["train", "{data}/digits.svm", "-m", "a.model", "--solver", "sgd:eta=1", "--lam", "2"], "eta"),
         (["train", ".", "-m", "a.model"], "."),
+        (["train", "table.csv", "-m", "a.model"], "convert it first: pegasos convert table.csv FOLDER"),
+        (["train", "{data}/train.svm", "-m", "a.model", "--feature-names", "latin.txt"], "latin.txt: not UTF-8"),
         (["predict", "{data}/test.svm", "-m", "here.svm"], "is no model of pegasos, LIBLINEAR or LIBSVM"),
         (["predict", "{data}/test.svm", "-m", "none.model"], "none.model: No such file"),
         (["predict", "{data}/test.svm", "-m", "{models}/two.model", "-b", "1"], "train with --loss log"),
@@ -424,6 +437,7 @@ def test_failures_are_1_say_what_is_wrong_and_leave_nothing(data, models, place,
     (place / "here.svm").write_text("1 1:1\n")
     (place / "bad.svm").write_text("1 1:1\n-1 1:oops\n")
     (place / "empty.svm").write_text("")
+    (place / "latin.txt").write_bytes(b"caf\xe9\n")
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     done = run(*(word.format(data=data, models=models) for word in words), code=1)
     assert done.stderr.startswith("pegasos: ")
@@ -485,6 +499,11 @@ def test_help_and_version_need_no_numpy():
         assert "pegasos" in done.stdout
     assert "examples:" in run("train", "--help").stdout
     assert "exit codes:" in run("--help").stdout
+
+
+def test_help_where_greek_letters_cannot_be_shown(monkeypatch):
+    monkeypatch.setitem(ENVIRONMENT, "PYTHONIOENCODING", "ascii")
+    assert "? = 1/(C" in run("train", "--help").stdout
 
 
 def test_training_imports_neither_statistics_nor_pandas(data, place):

@@ -118,7 +118,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class TopFeatures:
-    """The features that speak most for (positive) and against (negative) a label; "" where there is one output."""
+    """The features that speak most for (positive) and against (negative) a label; "" for regression."""
 
     label: str
     positive: tuple[Weight, ...]

@@ -36,7 +36,7 @@ def log_scale(values: Sequence[float], start: float, end: float) -> Scale:
     """Whole decades around positive values, at least one."""
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = math.ceil(math.log10(max(values)) - 1e-9)
-    return Scale(10.0 ** max(low, -300), 10.0 ** min(max(high, low + 1), 300), start, end, True)
+    return Scale(10.0**low, 10.0 ** max(high, low + 1), start, end, True)
 
 
 def from_zero(values: Sequence[float], start: float, end: float) -> Scale:

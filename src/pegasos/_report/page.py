@@ -42,9 +42,9 @@ def page(runs: Sequence[Run], title: str | None = None) -> str:
         tag("header", tag("p", "pegasos report", class_="kicker"), tag("h1", heading), _lead(runs)),
         tag(
             "main",
-            _comparison(runs) if len(runs) > 1 else _certificate(runs[0]),
+            _comparison(runs) if len(runs) > 1 else _certificate(runs[0], 2),
             _convergence(runs),
-            [_run(run, i) for i, run in enumerate(runs)] if len(runs) > 1 else _details(runs[0]),
+            [_run(run, i) for i, run in enumerate(runs)] if len(runs) > 1 else _details(runs[0], 2),
         ),
         tag("footer", tag("p", _footer(runs))),
     )
@@ -77,7 +77,7 @@ def _footer(runs: Sequence[Run]) -> str:
 
 
 def _comparison(runs: Sequence[Run]) -> Markup:
-    shown = [name for name in _METRICS if any(run.test and name in run.test.metrics for run in runs)]
+    shown = [name for name in ("accuracy", "r2") if any(run.test and name in run.test.metrics for run in runs)]
     heads = ["run", "solver", "λ", "objective", "relative gap", "epochs", "time", "state"]
     heads += [f"test {_METRICS[name][0]}" for name in shown]
     rows = []
@@ -164,21 +164,21 @@ def _trace(run: Run) -> Markup:
 
 def _run(run: Run, i: int) -> Markup:
     heading = [tag("h2", _swatch(i), run.name), tag("p", _what(run), class_="lead")]
-    folded = tag("details", tag("summary", "Metrics, features and configuration"), _details(run))
-    return tag("article", heading, _certificate(run), folded, id=f"run{i}", class_="run")
+    folded = tag("details", tag("summary", "Metrics, features and configuration"), _details(run, 3))
+    return tag("article", heading, _certificate(run, 3), folded, id=f"run{i}", class_="run")
 
 
-def _details(run: Run) -> Markup:
+def _details(run: Run, level: int) -> Markup:
     return join(
-        _evaluation("On the test rows", run.test, brief=False),
-        _cross_validation(run),
-        _evaluation("On the training rows", run.training, brief=run.test is not None),
-        _features(run),
-        _configuration(run),
+        _evaluation("On the test rows", run.test, level, brief=False),
+        _cross_validation(run, level),
+        _evaluation("On the training rows", run.training, level, brief=run.test is not None),
+        _features(run, level),
+        _configuration(run, level),
     )
 
 
-def _certificate(run: Run) -> Markup:
+def _certificate(run: Run, level: int) -> Markup:
     c = run.certificate
     says = (
         "No weights have a lower objective than the lower bound, whatever the solver did. "
@@ -192,11 +192,15 @@ def _certificate(run: Run) -> Markup:
         ("training time", duration(c.seconds)),
     ]
     return _section(
-        "Certificate", tag("p", _state(run), f" – {c.reason}"), _cards(facts), tag("p", says, class_="note")
+        "Certificate",
+        tag("p", _state(run), f" – {c.reason}"),
+        _cards(facts),
+        tag("p", says, class_="note"),
+        level=level,
     )
 
 
-def _evaluation(heading: str, evaluation: Evaluation | None, *, brief: bool) -> Markup | None:
+def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brief: bool) -> Markup | None:
     """Metrics, classes and confusion; ``brief`` hides all but the metrics until asked for."""
     if evaluation is None:
         return None
@@ -209,7 +213,7 @@ def _evaluation(heading: str, evaluation: Evaluation | None, *, brief: bool) -> 
         details = [_per_class(confusion), _confusion(confusion)]
         if brief:
             details = tag("details", tag("summary", "Classes and confusion"), details)
-    return _section(heading, about, _cards(known + others), details)
+    return _section(heading, about, _cards(known + others), details, level=level)
 
 
 def _per_class(confusion: Confusion) -> Markup:
@@ -273,7 +277,7 @@ def _worst(confusion: Confusion) -> Markup:
     return _table(f"Commonest confusions of {len(labels)} classes", heads, rows, left=("true class", "predicted"))
 
 
-def _cross_validation(run: Run) -> Markup | None:
+def _cross_validation(run: Run, level: int) -> Markup | None:
     found = run.cross_validation
     if found is None or not found.scores:
         return None
@@ -286,10 +290,10 @@ def _cross_validation(run: Run) -> Markup | None:
         ("folds", str(len(found.scores))),
     ]
     each = tag("p", "Folds: " + ", ".join(form[1](score) for score in found.scores), class_="note")
-    return _section("Cross-validation", _cards(facts), each)
+    return _section("Cross-validation", _cards(facts), each, level=level)
 
 
-def _features(run: Run) -> Markup | None:
+def _features(run: Run, level: int) -> Markup | None:
     features = run.features
     if features is None or not features.top:
         return None
@@ -301,7 +305,7 @@ def _features(run: Run) -> Markup | None:
             blocks.append(table)
         else:
             blocks.append(tag("details", tag("summary", f"Class {top.label}"), table, open=k < _MOST_OPEN))
-    return _section("Top features", tag("p", about), tag("div", blocks, class_="features"))
+    return _section("Top features", tag("p", about), tag("div", blocks, class_="features"), level=level)
 
 
 def _weights(top: TopFeatures) -> Markup:
@@ -318,7 +322,7 @@ def _weights(top: TopFeatures) -> Markup:
     return _table(caption, ["feature", "against · for", "weight"], rows, left=("feature",), kind="weights")
 
 
-def _configuration(run: Run) -> Markup:
+def _configuration(run: Run, level: int) -> Markup:
     command = " ".join(shlex.quote(word) for word in run.command)
     parameters = [
         tag("tr", tag("th", key, scope="row"), tag("td", str(value))) for key, value in run.model.parameters.items()
@@ -344,14 +348,15 @@ def _configuration(run: Run) -> Markup:
             _table("Data and machine", ["fact", "value"], about, left=("fact", "value")),
             class_="columns",
         ),
+        level=level,
     )
 
 
 # --- pieces ----------------------------------------------------------------------------------------------------------
 
 
-def _section(heading: str, *children: Child) -> Markup:
-    return tag("section", tag("h2", heading), *children)
+def _section(heading: str, *children: Child, level: int = 2) -> Markup:
+    return tag("section", tag(f"h{level}", heading), *children)
 
 
 def _cards(facts: Sequence[tuple[str, str]]) -> Markup | None:

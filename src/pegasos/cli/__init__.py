@@ -6,6 +6,7 @@ neither NumPy nor scikit-learn.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a λ that a terminal cannot show is no reason to fail
     ended_by = _Signals()
     try:
         with ended_by, light_imports():
@@ -55,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Failure as failure:
         return _complain(str(failure), failure.code)
     except KeyboardInterrupt:
-        return _complain("interrupted; nothing was written", 128 + ended_by.last)
+        return _complain("interrupted before there was anything to save", 128 + ended_by.last)
     except BrokenPipeError:
         # Whoever read our output has gone. Python would complain once more when it flushes on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

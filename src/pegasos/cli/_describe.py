@@ -17,7 +17,19 @@ from pegasos._trace import FIELDS
 from pegasos.cli._labels import label_text
 
 #: Parameters that say nothing about the run: who watched it, and what scikit-learn's signature asks for.
-_LEFT_OUT = frozenset({"callback", "verbose", "on_interrupt", "penalty", "dual", "warm_start", "random_state"})
+_LEFT_OUT = frozenset(
+    {
+        "callback",
+        "verbose",
+        "on_interrupt",
+        "checkpoint",
+        "checkpoint_every",
+        "penalty",
+        "dual",
+        "warm_start",
+        "random_state",
+    }
+)
 
 
 def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
@@ -56,7 +68,7 @@ def trace(estimator: Any) -> tuple[Point, ...]:
 def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features:
     """The largest weights of every output, by name; without names features are numbered from 1, as in their file."""
     coef = np.atleast_2d(estimator.coef_)
-    labels = [""] if len(coef) == 1 else [label_text(label) for label in estimator.classes_]
+    labels = [label_text(label) for label in getattr(estimator, "classes_", [""])][-len(coef) :]
     top = []
     for label, weights in zip(labels, coef, strict=True):
         count = min(most, len(weights))

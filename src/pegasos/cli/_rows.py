@@ -64,7 +64,7 @@ def read(path: str, *, regression: bool, n_features: int | None, zero_based: boo
     Raises Failure, ValueError or OSError naming the file.
     """
     names = None
-    if path != "-" and Path(path).is_dir():
+    if _is_folder(path):
         X = io.open_dataset(path)
         if X.y is None:
             raise Failure(f"{path}: was converted without targets; name them with pegasos convert … --target")
@@ -81,8 +81,8 @@ def read(path: str, *, regression: bool, n_features: int | None, zero_based: boo
 
 
 def blocks(path: str, *, zero_based: bool, threads: int | None) -> Iterator[tuple[Any, Array | None]]:
-    """Rows and targets of a file or folder, some tens of megabytes at a time."""
-    if path != "-" and Path(path).is_dir():
+    """Rows and targets of a file or folder, in blocks that take 256 MB at most while they are read."""
+    if _is_folder(path):
         data = io.open_dataset(path)
         for first, X in data.blocks():
             yield X, None if data.y is None else data.y[first : first + X.shape[0]]
@@ -109,6 +109,18 @@ class Fitter:
             print(f"pegasos: {self._source}: features beyond the model's {columns} are ignored", file=sys.stderr)
             self._said = True
         return X[:, :columns]
+
+
+_CONVERTIBLE = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+
+
+def _is_folder(path: str) -> bool:
+    """Whether the rows are in a folder; files that only ``convert`` reads are refused."""
+    if path == "-":
+        return False
+    if Path(path).suffix.lower() in _CONVERTIBLE:
+        raise Failure(f"{path}: convert it first: pegasos convert {path} FOLDER; then give FOLDER in its place")
+    return Path(path).is_dir()
 
 
 def name_of(path: str) -> str:

@@ -101,7 +101,10 @@ class _Training:
         path = self.args.feature_names
         if path is None:
             return self.rows.names
-        names = Path(path).read_text(encoding="utf-8").splitlines()
+        try:
+            names = Path(path).read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise Failure(f"{path}: not UTF-8 text: {error.reason} at byte {error.start}") from None
         columns = self.rows.X.shape[1]
         if len(names) != columns:
             raise Failure(f"{path}: has {len(names)} names, one a line, but {self.rows.source} has {columns} features")
