@@ -21,24 +21,31 @@ namespace pegasos::decimal {
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Digits are read eight at a time, from words that have the first of them in the lowest byte. Where the text
-// ends before the words do, the rest are no digits.
+// Digits are read eight at a time, from words that have the first of them in the lowest byte.
+inline std::uint64_t load(const char* p) {
+    std::uint64_t word;
+    std::memcpy(&word, p, 8);
+    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
+    return word ^ 0x3030303030303030;  // '0' … '9' are 0 … 9
+}
+// N bytes at p, or a copy of them filled up with what is no digit if the text ends before.
 template <int N>
-struct Words {
-    std::uint64_t at[N];
-    Words(const char* p, const char* end) {
-        if (end - p >= 8 * N) [[likely]] {
-            std::memcpy(at, p, sizeof at);
-        } else {
-            std::memset(at, 0, sizeof at);
-            std::memcpy(at, p, std::size_t(end - p));
-        }
-        for (auto& word : at) {
-            if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-            word ^= 0x3030303030303030;  // '0' … '9' are 0 … 9
-        }
+class Readable {
+ public:
+    Readable(const char* p, const char* end) : from_(p) {
+        if (end - p >= N) [[likely]]
+            return;
+        std::memset(copy_, 0, N);
+        std::memcpy(copy_, p, std::size_t(end - p));
+        from_ = copy_;
     }
+    operator const char*() const { return from_; }
+
+ private:
+    const char* from_;
+    char copy_[N];
 };
+
 // How many digits a loaded word begins with. A byte above 9 gets its top bit from the sum or has it already;
 // carries reach only the bytes behind it.
 inline int leading_digits(std::uint64_t word) {
@@ -72,32 +79,34 @@ inline constexpr std::uint64_t whole_powers[] = {1,
 inline constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// How many digits sixteen loaded bytes begin with.
-inline int leading_digits(const Words<2>& words) {
+// How many of the sixteen bytes at p are digits, up to the first that is none.
+inline int leading_digits_of_sixteen(const char* p) {
 #ifdef __SSE2__
-    // Without a branch: a byte is above 9 if what is left of it after taking away 9, at least 0, is not 0.
-    const __m128i bytes = _mm_set_epi64x(std::int64_t(words.at[1]), std::int64_t(words.at[0]));
+    // Without a branch: b - '0' is a digit if nothing is left of it after taking away 9.
+    const __m128i bytes =
+        _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)), _mm_set1_epi8('0'));
     const __m128i digit = _mm_cmpeq_epi8(_mm_subs_epu8(bytes, _mm_set1_epi8(9)), _mm_setzero_si128());
     return std::countr_zero(~unsigned(_mm_movemask_epi8(digit)) | 0x10000u);
 #else
-    const int head = leading_digits(words.at[0]);
-    return head < 8 ? head : 8 + leading_digits(words.at[1]);
+    const int head = leading_digits(load(p));
+    return head < 8 ? head : 8 + leading_digits(load(p + 8));
 #endif
 }
+// The value of the first `count` of sixteen bytes at p, digits all of them, one at least.
+inline std::uint64_t value_of_sixteen(const char* p, int count) {
+    __extension__ using Sixteen = unsigned __int128;
+    // Moved to the end of sixteen, with zeros before them.
+    const Sixteen digits = (Sixteen(load(p + 8)) << 64 | load(p)) << (128 - 8 * count);
+    return eight_digits(std::uint64_t(digits)) * 100'000'000 + eight_digits(std::uint64_t(digits >> 64));
+}
 
-// Appends the digits at p to `value` (which wraps around after nineteen) and returns where they end. Numbers
-// of one file differ in length at random: up to sixteen digits take the same way, without a branch to
-// mispredict.
-[[gnu::always_inline]] inline const char* take_digits(const char* p, const char* end, std::uint64_t& value) {
+// Appends the digits at p to `value` (which wraps around after nineteen) and returns where they end.
+inline const char* take_digits(const char* p, const char* end, std::uint64_t& value) {
     for (;;) {
-        const Words<2> words(p, end);
-        const int count = leading_digits(words);
+        const Readable<16> from(p, end);
+        const int count = leading_digits_of_sixteen(from);
         if (count == 0) return p;
-        // Move the digits to the end of sixteen, with zeros before them.
-        __extension__ using Sixteen = unsigned __int128;
-        const Sixteen digits = (Sixteen(words.at[1]) << 64 | words.at[0]) << (128 - 8 * count);
-        value = value * whole_powers[count] + eight_digits(std::uint64_t(digits)) * 100'000'000 +
-                eight_digits(std::uint64_t(digits >> 64));
+        value = value * whole_powers[count] + value_of_sixteen(from, count);
         p += count;
         if (count < 16) return p;
     }
@@ -121,20 +130,45 @@ Outcome round_slowly(const char* first, const char* last, std::int64_t exponent,
     return Outcome::good;
 }
 
+// w · 10^k, if that takes one rounding only (two for a float, the second of which cannot be led astray).
+template <class T>
+[[gnu::always_inline]] inline bool round_at_once(bool negative, std::uint64_t w, std::int64_t k, T& value) {
+    if (w > (std::uint64_t(1) << 53) || k < -22 || k > 22) return false;
+    const double d = k < 0 ? double(w) / powers[-k] : double(w) * powers[k];
+    if constexpr (std::is_same_v<T, float>)  // within 10⁻²² … 10³⁸: a normal float, or 0
+        if ((std::bit_cast<std::uint64_t>(d) & 0x1FFFFFFF) == 0x10000000) return false;
+    value = T(negative ? -d : d);
+    return true;
+}
+
+// The number most files are full of: one digit, a point, up to fifteen digits. False, and nothing done, for
+// any other. Numbers differ in length at random: all of these take the same way, without a branch to
+// mispredict.
+inline constexpr int short_room = 20;  // bytes that must be readable at p
+template <class T>
+[[gnu::always_inline]] inline bool read_short(const char*& p, T& value) {
+    const bool negative = *p == '-';
+    const char* q = p + negative;
+    if (!is_digit(q[0]) || q[1] != '.') return false;
+    const int count = leading_digits_of_sixteen(q + 2);
+    if (count == 0 || count == 16 || (q[2 + count] | 0x20) == 'e') return false;
+    const std::uint64_t w = std::uint64_t(q[0] - '0') * whole_powers[count] + value_of_sixteen(q + 2, count);
+    if (!round_at_once(negative, w, -count, value)) return false;
+    p = q + 2 + count;
+    return true;
+}
+
 // Reads  [+-] digits [. digits] [e [+-] digits]  at p, with a digit before or after the point, and moves p
 // behind it. Too small a number is 0; too large a one is an overflow. Neither "nan" nor "inf" is a number.
 template <class T>
-[[gnu::always_inline]] inline Outcome read_number(const char*& p, const char* end, T& value) {
+[[gnu::noinline]] Outcome read_any(const char*& p, const char* end, T& value) {
     static_assert(std::is_same_v<T, double> || std::is_same_v<T, float>);
     const char* q = p;
     const bool negative = q != end && *q == '-';
     q += negative || (q != end && *q == '+');
     const char* first = q;
     std::uint64_t w = 0;
-    if (end - q >= 2 && is_digit(q[0]) && q[1] == '.')  // "0.", mostly
-        w = std::uint64_t(*q++ - '0');
-    else
-        q = take_digits(q, end, w);
+    q = take_digits(q, end, w);
     std::int64_t digits = q - first, k = 0;
     if (q != end && *q == '.') {
         const char* fraction = ++q;
@@ -156,17 +190,20 @@ template <class T>
         k += exponent;
     }
     p = q;
-    if (digits <= 19 && w <= (std::uint64_t(1) << 53) && -22 <= k && k <= 22) [[likely]] {
-        const double d = k < 0 ? double(w) / powers[-k] : double(w) * powers[k];
-        if constexpr (std::is_same_v<T, double>) {
-            value = negative ? -d : d;
-            return Outcome::good;
-        } else if ((std::bit_cast<std::uint64_t>(d) & 0x1FFFFFFF) != 0x10000000) [[likely]] {
-            value = float(negative ? -d : d);  // within 10⁻²² … 10³⁸: a normal float, or 0
-            return Outcome::good;
-        }
-    }
+    if (digits <= 19 && round_at_once(negative, w, k, value)) return Outcome::good;
     return round_slowly(first - negative, q, exponent, value);
+}
+
+// The same, sooner.
+template <class T>
+[[gnu::always_inline]] inline Outcome read_number(const char*& p, const char* end, T& value) {
+    if (end - p >= short_room && read_short(p, value)) [[likely]]
+        return Outcome::good;
+    const char* q = p;  // p itself must not have its address taken, lest it leave its register
+    T number = 0;
+    const Outcome outcome = read_any(q, end, number);
+    p = q, value = number;
+    return outcome;
 }
 
 }  // namespace pegasos::decimal

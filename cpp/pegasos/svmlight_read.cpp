@@ -235,7 +235,7 @@ class Parser {
 
     // Digits at p, one at least; false if they are more than an int64 holds.
     [[gnu::always_inline]] bool whole_number(const char*& p, uint64_t& value) const {
-        const uint64_t word = decimal::Words<1>(p, text_end_).at[0];
+        const uint64_t word = decimal::load(decimal::Readable<8>(p, text_end_));
         const int digits = decimal::leading_digits(word);
         value = decimal::eight_digits(word << (64 - 8 * digits));
         p += digits;
