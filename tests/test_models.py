@@ -29,8 +29,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pegasos
-from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos
-from pegasos.io import _atomic, _container, _model, _plain
+from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos, _atomic
+from pegasos.io import _container, _model, _plain
 from pegasos.losses import CrammerSinger, Huber, Loss
 from pegasos.solvers import SOLVERS, Auto, CuttingPlane, InteriorPoint
 

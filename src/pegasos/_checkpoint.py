@@ -14,7 +14,6 @@ import json
 import math
 import os
 import stat
-import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from pegasos._atomic import open_beside, replace_file, sweep
 from pegasos._data import Array
 from pegasos._fingerprint import differences
 
@@ -79,7 +79,7 @@ def write(path: str | os.PathLike[str], header: Header, arrays: dict[str, Array]
         "fingerprint": json.dumps(header.fingerprint),
         "progress": json.dumps(header.progress),
     }
-    _replace(Path(path), save(arrays, metadata | {"digest": _digest(metadata, arrays)}))
+    replace_file(path, save(arrays, metadata | {"digest": _digest(metadata, arrays)}))
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
@@ -94,7 +94,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     if os.path.lexists(place) and not stat.S_ISREG(place.stat().st_mode):
         raise ValueError(f"checkpoint={os.fspath(path)!r} is no ordinary file; name a file to be written")
     try:
-        handle, probe = _temporary(place)
+        handle, probe = open_beside(place)
     except OSError as error:
         raise type(error)(
             error.errno, f"the checkpoint cannot be written ({error.strerror}); choose another folder", str(path)
@@ -113,7 +113,7 @@ class CheckpointFile:
 
     def load(self) -> dict[str, Array] | None:
         """The arrays to go on from; None if there is no file. ValueError if it is another fit's, or damaged."""
-        self._sweep()
+        sweep(self.path)
         if not self.path.exists():
             return None
         header = read_header(self.path)
@@ -150,14 +150,7 @@ class CheckpointFile:
         """Delete the file, and what a killed process may have left of a write."""
         with contextlib.suppress(OSError):
             self.path.unlink()
-        self._sweep()
-
-    def _sweep(self) -> None:
-        prefix, suffix = _affixes(self.path)
-        with contextlib.suppress(OSError), os.scandir(self.path.parent) as entries:
-            for entry in entries:
-                if entry.name.startswith(prefix) and entry.name.endswith(suffix):
-                    os.unlink(entry.path)
+        sweep(self.path)
 
 
 def _opened(path: str | os.PathLike[str]) -> Any:
@@ -205,34 +198,3 @@ def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
 
 def _damaged(path: str | os.PathLike[str], why: str) -> ValueError:
     return ValueError(f"checkpoint {os.fspath(path)!r} is damaged ({why}); delete it to start anew")
-
-
-def _affixes(path: Path) -> tuple[str, str]:
-    """How the names of temporary files beside ``path`` begin and end."""
-    return f".{path.name}.", ".tmp"
-
-
-def _temporary(path: Path) -> tuple[int, str]:
-    prefix, suffix = _affixes(path)
-    return tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=path.parent)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    handle, temporary = _temporary(path)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":  # the new name, too, is to outlive a power cut
-        with contextlib.suppress(OSError):
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)

@@ -50,7 +50,7 @@ def load(path: str) -> Any:
 def save(model: Any, path: str, form: str) -> None:
     """Write a model, whole or not at all."""
     from pegasos import io
-    from pegasos.io._atomic import replace_file
+    from pegasos._atomic import replace_file
 
     if form == "onnx":
         replace_file(path, io.to_onnx(model).SerializeToString())

@@ -9,12 +9,13 @@ import io
 import lzma
 import mmap
 import os
-import secrets
 import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeAlias
+
+from pegasos._atomic import replacing
 
 #: What can be read: a path, an open binary file, the bytes themselves, or "-" for standard input.
 Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | bytes | bytearray | memoryview"
@@ -196,30 +197,19 @@ def writing(target: Target) -> Iterator[IO[bytes]]:
     else:
         path = os.path.realpath(target)  # of a symbolic link the file is replaced, not the link
         kind = _SUFFIXES.get(os.path.splitext(path)[1].lower())
-        with _replacing(path) as file, _compressed(file, kind) as stream:
+        with _overwriting(path) as file, _compressed(file, kind) as stream:
             yield stream
 
 
 @contextlib.contextmanager
-def _replacing(path: str) -> Iterator[IO[bytes]]:
-    mode = os.stat(path).st_mode if os.path.exists(path) else None
-    if mode is not None and not stat.S_ISREG(mode):  # a pipe or a device cannot be replaced; open refuses a folder
+def _overwriting(path: str) -> Iterator[IO[bytes]]:
+    """A pipe or a device cannot be replaced, only written to; open refuses a folder."""
+    if not os.path.exists(path) or os.path.isfile(path):
+        with replacing(path) as file:
+            yield file
+    else:
         with open(path, "wb") as file:
             yield file
-        return
-    aside = f"{path}.{secrets.token_hex(6)}.part"
-    try:
-        with open(aside, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        if mode is not None:
-            os.chmod(aside, stat.S_IMODE(mode))
-        os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(aside)
-        raise
 
 
 def _compressed(file: IO[bytes], kind: str | None) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pegasos._atomic import replace_file
 from pegasos._data import Array
 from pegasos.io import _text
-from pegasos.io._atomic import replace_file
 from pegasos.io._text import Lines, Path
 from pegasos.linear import LinearSVC, LinearSVR
 

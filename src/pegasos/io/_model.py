@@ -16,11 +16,11 @@ from typing import Any, BinaryIO, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from pegasos._atomic import replace_file
 from pegasos._certificate import Certificate
 from pegasos._data import Array
 from pegasos._stream import Stream
 from pegasos._trace import FIELDS, Checkpoint, Trace
-from pegasos.io._atomic import replace_file
 from pegasos.io._container import pack, unpack
 from pegasos.io._labels import check_labels, decode_labels, encode_labels
 from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
