@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <optional>
 
@@ -106,6 +107,22 @@ void register_passes(nb::module_& m) {
                 return W;
             },
             strict("C"), "threads"_a, nb::arg("index").noconvert() = nb::none())
+        .def(
+            "scores_and_adjoint",
+            [](const RowsObject& r, Matrix<double> W, Vector<double> b, Matrix<double> C, int threads) {
+                const int K = int(W.shape(0));
+                check_shape(W, K, r.cols(), "W");
+                check_length(b, K, "b");
+                check_shape(C, r.rows(), K, "C");
+                OutMatrix Z = new_matrix(r.rows(), K), sum = new_matrix(K, r.cols());
+                {
+                    nb::gil_scoped_release release;
+                    scores_and_adjoint(r.view, W.data(), b.data(), K, Z.data(), C.data(), sum.data(),
+                                       threads);
+                }
+                return std::tuple{std::move(Z), std::move(sum)};
+            },
+            strict("W"), strict("b"), strict("C"), "threads"_a)
         .def(
             "gram",
             [](const RowsObject& r, Vector<double> d, int threads, Index index) {

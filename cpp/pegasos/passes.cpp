@@ -83,62 +83,51 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
     });
 }
 
-void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z,
-            int threads) {
-    with_rows(any, [&](const auto& rows) {
-        const int64_t n = rows.cols;
-        if (K == 1) {
-            each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
-                int64_t r = first;
-                for (; r + 4 <= last; r += 4) {
-                    const int64_t i[4] = {subset[r], subset[r + 1], subset[r + 2], subset[r + 3]};
-                    rows.dot_four(i, W, Z + r);
-                    for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
-                }
-                for (; r < last; ++r) Z[r] = rows.dot(subset[r], W) + b[0];
-            });
-            return;
-        }
-        // Eight outputs at a time: their weights, interleaved, are far smaller than those of all.
-        Buffer lanes(n * simd::lane_block);
-        for (int k0 = 0; k0 < K; k0 += simd::lane_block) {
-            const int count = std::min(simd::lane_block, K - k0);
-            for (int64_t j = 0; j < n; ++j)
-                for (int k = 0; k < count; ++k) lanes[j * simd::lane_block + k] = W[(k0 + k) * n + j];
-            each_stretch(subset.count, threads, [&](int64_t, int64_t first, int64_t last) {
-                double z[simd::lane_block];
-                for (int64_t r = first; r < last; ++r) {
-                    rows.dot_lanes(subset[r], lanes.data(), simd::lane_block, z);
-                    for (int k = 0; k < count; ++k) Z[r * K + k0 + k] = z[k] + b[k0 + k];
-                }
-            });
-        }
-    });
-}
-
 namespace {
 
-// w += Σ C[r] x_r, leaving out the rows with C[r] = 0, the others four at a time.
+constexpr int64_t tile =
+    64;  // rows whose scores are computed and which are added up while they are in the cache
+
+// z (a stretch of Z's column k0 and the count − 1 after it) = scores of the rows first … last − 1.
 template <class Rows>
-void add_rows(const Rows& rows, Subset subset, const double* C, int64_t first, int64_t last, double* w) {
-    int64_t waiting[4];
-    double c[4];
-    int count = 0;
-    for (int64_t r = first; r < last; ++r) {
-        waiting[count] = subset[r], c[count] = C[r];
-        count += C[r] != 0;
-        if (count == 4) {
-            rows.axpy_four(waiting, c, w);
-            count = 0;
+void score_rows(const Rows& rows, Subset subset, const double* W, const double* b, int K, int k0, int count,
+                int64_t first, int64_t last, double* Z) {
+    int64_t r = first;
+    if (K == 1) {
+        for (; r + 4 <= last; r += 4) {
+            const int64_t i[4] = {subset[r], subset[r + 1], subset[r + 2], subset[r + 3]};
+            rows.dot_four(i, W, Z + r);
+            for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
         }
+        for (; r < last; ++r) Z[r] = rows.dot(subset[r], W) + b[0];
+        return;
     }
-    for (int k = 0; k < count; ++k) rows.axpy(waiting[k], c[k], w);
+    double z[simd::lane_block];
+    for (; r < last; ++r) {
+        rows.dot_lanes(subset[r], W, simd::lane_block, z);
+        for (int k = 0; k < count; ++k) Z[r * K + k0 + k] = z[k] + b[k0 + k];
+    }
 }
 
-// The same for the outputs k0 … k0 + count − 1 of K.
+// W += Σ C[r] x_r over the same rows, leaving out those with C[r] = 0; single outputs four rows at a time.
 template <class Rows>
-void add_rows_to_lanes(const Rows& rows, Subset subset, const double* C, int K, int k0, int count,
-                       int64_t first, int64_t last, double* W) {
+void add_rows(const Rows& rows, Subset subset, const double* C, int K, int k0, int count, int64_t first,
+              int64_t last, double* W) {
+    if (K == 1) {
+        int64_t waiting[4];
+        double c[4];
+        int used = 0;
+        for (int64_t r = first; r < last; ++r) {
+            waiting[used] = subset[r], c[used] = C[r];
+            used += C[r] != 0;
+            if (used == 4) {
+                rows.axpy_four(waiting, c, W);
+                used = 0;
+            }
+        }
+        for (int k = 0; k < used; ++k) rows.axpy(waiting[k], c[k], W);
+        return;
+    }
     double c[simd::lane_block] = {};
     for (int64_t r = first; r < last; ++r) {
         std::copy_n(C + r * K + k0, count, c);
@@ -147,34 +136,61 @@ void add_rows_to_lanes(const Rows& rows, Subset subset, const double* C, int K, 
     }
 }
 
+// Z = X Wᵀ + b unless W is null, and sum = Cᵀ X unless C is null. Eight outputs at a time: their weights,
+// interleaved, are far smaller than those of all.
+template <class Rows>
+void pass(const Rows& rows, Subset subset, int K, const double* W, const double* b, double* Z,
+          const double* C, double* sum, int threads) {
+    const int64_t n = rows.cols;
+    const int L = K == 1 ? 1 : simd::lane_block;
+    // Sums need as many private copies of the weights as the data are worth; scores alone can be cut at will.
+    const int64_t blocks = C ? std::clamp<int64_t>(rows.nnz() / (16 * (n + 1) + 65536), 1, 16)
+                             : (subset.count + stretch - 1) / stretch;
+    std::vector<Buffer> parts(C ? blocks : 0);
+    Buffer lanes(W && K > 1 ? n * L : 0);
+    for (int k0 = 0; k0 < K; k0 += L) {
+        const int count = std::min(L, K - k0);
+        const double* weights = W;
+        if (W && K > 1) {
+            for (int64_t j = 0; j < n; ++j)
+                for (int k = 0; k < count; ++k) lanes[j * L + k] = W[(k0 + k) * n + j];
+            weights = lanes.data();
+        }
+        parallel_for(threads, blocks, [&](int64_t t) {
+            if (C) parts[t].assign(n * L, 0.0);
+            const int64_t end = subset.count * (t + 1) / blocks;
+            for (int64_t first = subset.count * t / blocks; first < end; first += tile) {
+                const int64_t last = std::min(end, first + tile);
+                if (W) score_rows(rows, subset, weights, b, K, k0, count, first, last, Z);
+                if (C) add_rows(rows, subset, C, K, k0, count, first, last, parts[t].data());
+            }
+        });
+        if (!C) continue;
+        for (int64_t j = 0; j < n; ++j)
+            for (int k = 0; k < count; ++k) {
+                double total = 0;
+                for (const auto& p : parts) total += p[j * L + k];
+                sum[(k0 + k) * n + j] = total;
+            }
+    }
+}
+
 }  // namespace
 
+void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z,
+            int threads) {
+    with_rows(any, [&](const auto& rows) { pass(rows, subset, K, W, b, Z, nullptr, nullptr, threads); });
+}
+
 void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* W, int threads) {
-    with_rows(any, [&](const auto& rows) {
-        const int64_t n = rows.cols;
-        const int L = K == 1 ? 1 : simd::lane_block;
-        // As many private copies of the weights as the data are worth.
-        const int64_t blocks = std::clamp<int64_t>(rows.nnz() / (16 * (n + 1) + 65536), 1, 16);
-        std::vector<Buffer> parts(blocks);
-        for (int k0 = 0; k0 < K; k0 += L) {
-            const int count = std::min(L, K - k0);
-            parallel_for(threads, blocks, [&](int64_t t) {
-                Buffer& mine = parts[t];
-                mine.assign(n * L, 0.0);
-                const int64_t first = subset.count * t / blocks, last = subset.count * (t + 1) / blocks;
-                if (K == 1)
-                    add_rows(rows, subset, C, first, last, mine.data());
-                else
-                    add_rows_to_lanes(rows, subset, C, K, k0, count, first, last, mine.data());
-            });
-            for (int64_t j = 0; j < n; ++j)
-                for (int k = 0; k < count; ++k) {
-                    double sum = 0;
-                    for (const auto& p : parts) sum += p[j * L + k];
-                    W[(k0 + k) * n + j] = sum;
-                }
-        }
-    });
+    with_rows(any,
+              [&](const auto& rows) { pass(rows, subset, K, nullptr, nullptr, nullptr, C, W, threads); });
+}
+
+void scores_and_adjoint(const AnyRows& any, const double* W, const double* b, int K, double* Z,
+                        const double* C, double* sum, int threads) {
+    with_rows(any,
+              [&](const auto& rows) { pass(rows, Subset{nullptr, rows.rows}, K, W, b, Z, C, sum, threads); });
 }
 
 namespace {

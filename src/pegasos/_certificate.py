@@ -86,19 +86,26 @@ class Bounds:
 
 def certify(problem: Problem, W: Array, b: Array, u: Array | None) -> Bounds:
     """Recompute primal and dual values; a free bias is replaced by the best one for these weights."""
-    Z = problem.scores(W, b)
+    if u is None:
+        Z, dual = problem.scores(W, b), np.full(problem.parts, -np.inf)
+    else:
+        u = feasible(problem, u)
+        Z, dual_W = problem.scores_and_dual_weights(W, b, u)
+        dual = _dual_value(problem, u, dual_W)
     if problem.bias == "free" and not problem.joint:
         shift = best_biases(problem, Z)
         b, Z = b + shift, Z + shift
-    primal = problem.penalty(W, b) + problem.mean_losses(Z)
-    dual = np.full(problem.parts, -np.inf) if u is None else dual_value(problem, u)
-    return Bounds(primal, dual, b, Z)
+    return Bounds(problem.penalty(W, b) + problem.mean_losses(Z), dual, b, Z)
 
 
 def dual_value(problem: Problem, u: Array) -> Array:
     """D of the nearest feasible point to u that is easy to find, for each part."""
     u = feasible(problem, u)
-    W = problem.dual_weights(u)
+    return _dual_value(problem, u, problem.dual_weights(u))
+
+
+def _dual_value(problem: Problem, u: Array, W: Array) -> Array:
+    """D of a feasible u whose W(u) is W."""
     penalty = problem.squared_norms_of(W)
     if problem.bias == "feature":
         sums = (problem.c @ u)[:, None] * (problem.feature / (problem.lam * problem.total))

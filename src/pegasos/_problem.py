@@ -84,8 +84,16 @@ class Problem:
 
     def dual_weights(self, u: Array) -> Array:
         """W(u): (outputs × columns)."""
-        scaled = np.ascontiguousarray(u * (self.c / (self.lam * self.total))[:, None])
-        return np.asarray(self.examples.rows.adjoint(scaled, self.threads))
+        return np.asarray(self.examples.rows.adjoint(self._shares(u), self.threads))
+
+    def scores_and_dual_weights(self, W: Array, b: Array, u: Array) -> tuple[Array, Array]:
+        """The scores of (W, b) and W(u), in one pass over the rows."""
+        Z, dual_W = self.examples.rows.scores_and_adjoint(W, b, self._shares(u), self.threads)
+        return np.asarray(Z), np.asarray(dual_W)
+
+    def _shares(self, u: Array) -> Array:
+        """What each row is multiplied by in W(u)."""
+        return np.ascontiguousarray(u * (self.c / (self.lam * self.total))[:, None])
 
     def mean_losses(self, Z: Array) -> Array:
         """(1/M) Σ c_i ℓ_i at the scores Z, for each part."""
