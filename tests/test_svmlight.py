@@ -82,7 +82,10 @@ def agrees_with_oracle(text, **options):
     assert [q.tolist() for q in query] == ([table.queries] if options.get("query_id") else [])
 
 
+AFTER = b"\n#" + 80 * b"."  # far from the end of the text there are quicker ways to read
+
 NUMBERS = st.one_of(
+    st.from_regex(rb"-?[0-9]\.[0-9]{1,16}", fullmatch=True),
     st.from_regex(rb"[+-]?[0-9]{1,25}(\.[0-9]{0,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True),
     st.from_regex(rb"[+-]?\.[0-9]{1,20}", fullmatch=True),
     st.floats(allow_nan=False).map(lambda x: repr(x).encode()),
@@ -129,12 +132,14 @@ OPTIONS = st.fixed_dictionaries(
 @given(texts(), OPTIONS)
 def test_oracle(text, options):
     agrees_with_oracle(text, **options)
+    agrees_with_oracle(text + AFTER, **options)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(PAIRS, ODDITIES, NUMBERS), max_size=12).map(b" ".join), OPTIONS)
 def test_oracle_on_nonsense(text, options):
     agrees_with_oracle(text, **options)
+    agrees_with_oracle(b"1 " + text + AFTER, **options)
 
 
 @settings(max_examples=500, deadline=None)
@@ -150,6 +155,7 @@ def test_oracle_on_nonsense(text, options):
 def test_numbers_are_rounded_correctly(number, dtype):
     agrees_with_oracle(b"1 1:" + number, dtype=dtype)
     agrees_with_oracle(number + b" 1:1", dtype=dtype)
+    agrees_with_oracle(b"1 1:1 2:" + number + b" 3:0.5" + AFTER, dtype=dtype)
 
 
 @settings(max_examples=200, deadline=None)

@@ -5,6 +5,10 @@
 #include <optional>
 #include <vector>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "pegasos/decimal.hpp"
 #include "pegasos/parallel.hpp"
 #include "pegasos/svmlight.hpp"
@@ -205,6 +209,7 @@ class Parser {
         I* indices = indices_ + entries;
         int64_t previous = last;
         for (;;) {
+            if (quick_pair(p, previous, data, indices)) continue;
             p = skip_blanks(p);
             if (!is_digit(at(p))) break;
             const char* word = p;
@@ -232,6 +237,44 @@ class Parser {
         entries = data - data_;
         return true;
     }
+
+    // " index:value" as it mostly is: a space before it, a space or line end behind it, a short index, a
+    // short decimal. False, and nothing done, if it is not quite so. Where the next pair begins is found by
+    // looking for the end of the word, not by reading its numbers: the processor can begin with the next
+    // while it still works on this one.
+    [[gnu::always_inline]] bool quick_pair(const char*& p, int64_t& previous, T*& data, I*& indices) const {
+#ifdef __SSE2__
+        if (end_ - p < 64 || *p != ' ') return false;
+        const char *word = p + 1, *behind = word + word_length(word);
+        const uint64_t digits = decimal::load(word);
+        const int count = decimal::leading_digits(digits);
+        if (count == 0 || count == 8 || word[count] != ':') return false;
+        const auto index = int64_t(decimal::eight_digits(digits << (64 - 8 * count)));
+        const char* q = word + count + 1;
+        T value;
+        if (!decimal::read_short(q, value) || q != behind || !(*q == ' ' || *q == '\n')) return false;
+        if (index > last_index_ || index <= previous) return false;
+        *data++ = value;
+        *indices++ = I(index - first_index_);
+        previous = index;
+        p = behind;
+        return true;
+#else
+        (void)p, (void)previous, (void)data, (void)indices;
+        return false;
+#endif
+    }
+#ifdef __SSE2__
+    // Up to the first byte that is a space or less; 32 if there is none so near.
+    static int word_length(const char* p) {
+        const auto mask = [](const char* q) {
+            const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+            return uint64_t(
+                _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes)));
+        };
+        return std::countr_zero(mask(p) | mask(p + 16) << 16 | uint64_t(1) << 32);
+    }
+#endif
 
     // Digits at p, one at least; false if they are more than an int64 holds.
     [[gnu::always_inline]] bool whole_number(const char*& p, uint64_t& value) const {
