@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-test
 CPP := $(shell find cpp fuzz -name '*.?pp')
-# The tests, and the examples in the docstrings of the package as installed.
-TESTS := --pyargs tests pegasos
+# The tests, and the examples in the docstrings of the package as installed, on all cores.
+TESTS := -n auto --dist worksteal --pyargs tests pegasos
 
 .PHONY: help demo test test-all lint format bench docs sanitize fuzz fuzz-models clean
 

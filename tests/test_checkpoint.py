@@ -517,10 +517,10 @@ def test_a_folder_without_permission_is_refused(path, monkeypatch):
     """As root one may do everything: the refusal of the system is put on."""
     nothing_trained(monkeypatch)
 
-    def forbidden(**kwargs):
+    def forbidden(place):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(_checkpoint.tempfile, "mkstemp", forbidden)
+    monkeypatch.setattr(_checkpoint, "open_beside", forbidden)
     with pytest.raises(PermissionError, match=r"checkpoint cannot be written \(Permission denied\).*run\.ckpt"):
         LinearSVC(checkpoint=path).fit(*killable.data("two"))
 

@@ -134,10 +134,10 @@ class NewtonEngine:
         H[np.diag_indices_from(H)] += part.R
         d = NormalSolver(H).solve(-gradient)
         descent = float(gradient @ d)
-        if not descent < 0:
+        start = 0.5 * float(part.R @ beta**2) + part.loss(score)
+        if not descent < -1e-18 * start:  # less than rounding lets anyone see
             return False
         along = part.forward(d)
-        start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         step = 1.0
         while step > 1e-8:  # Armijo's rule; scores move linearly, so a trial costs no pass over the rows
             trial = beta + step * d
