@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from pegasos import _core, losses
 from pegasos._certificate import certify
-from pegasos.solvers import SDCA, SGD, SOLVERS, CuttingPlane, InteriorPoint, Norma, Pegasos
+from pegasos.solvers import SDCA, SGD, SOLVERS, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 CODES = {"iid": 0, "fixed": 1, "permutation": 2}
 TIGHT = {"rtol": 1e-12, "atol": 1e-12}
@@ -364,6 +364,8 @@ def engines():
     yield "search-lanes", SDCA(), hinge, "search", 3
     yield "interior-point", InteriorPoint(), hinge, "unregularized", None
     yield "interior-point-lanes", InteriorPoint(), hinge, "feature", 3
+    yield "smoothed-newton", SmoothedNewton(), hinge, "unregularized", None
+    yield "smoothed-newton-lanes", SmoothedNewton(), hinge, "feature", 3
     yield "newton", InteriorPoint(), log, "unregularized", None
     yield "newton-joint", InteriorPoint(), losses.Multinomial(), "unregularized", 3
     yield "cutting-plane", CuttingPlane(max_planes=5), hinge, "unregularized", None

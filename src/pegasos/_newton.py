@@ -135,7 +135,7 @@ class NewtonEngine:
         d = NormalSolver(H).solve(-gradient)
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
-        if not descent < -1e-18 * start:  # less than rounding lets anyone see
+        if not descent < -1e-24 * start:  # less than rounding lets anyone see
             return False
         along = part.forward(d)
         step = 1.0

@@ -105,7 +105,7 @@ class Round:
         H[np.diag_indices_from(H)] += self.R
         d = NormalSolver(H).solve(-self.gradient)
         descent = float(self.gradient @ d)
-        if not descent < -1e-18 * self.primal:  # less than rounding lets anyone see
+        if not descent < -1e-24 * self.primal:  # less than rounding lets anyone see
             return False
         along = self.design.forward(d)
         t = self._minimum(d, along, descent)

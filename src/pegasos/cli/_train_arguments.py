@@ -78,7 +78,7 @@ def _solver(add: Any) -> None:
         "--solver",
         metavar="SOLVER",
         default="auto",
-        help="auto (default), pegasos, sdca, interior_point, cutting_plane, norma, sgd. "
+        help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, norma, sgd. "
         "Parameters: pegasos:batch_size=64,projection=true",
     )
     add(
