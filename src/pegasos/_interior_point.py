@@ -27,9 +27,9 @@ from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import saved
-from pegasos._normal import CLOSE, EAGER, LOST, SHORT, STALLS, Design, NormalSolver, regularisation
+from pegasos._normal import CLOSE, EAGER, LOST, SHORT, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
-from pegasos._rehearsal import rehearsals
+from pegasos._rehearsal import Rehearsing, whole
 from pegasos.losses import EpsilonInsensitive, Hinge, Quantile
 
 
@@ -123,61 +123,42 @@ class InteriorPoint:
         self.iterations += 1
 
 
-class InteriorPointEngine:
+class InteriorPointEngine(Rehearsing):
     """Runs :class:`InteriorPoint` on each part of a problem in turn, long problems after rehearsals."""
 
-    #: A rehearsal has at least so many rows, and so many for each column.
     SAMPLE, PER_COLUMN = 20_000, 100
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
-        self.problem = problem
-        self.stuck: str | None = None
-        self.passes, self.turn, self.tol = 0.0, 0, 0.0
-        self.done = np.zeros(problem.parts, dtype=bool)
+        super().__init__(problem, seed)
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
-        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
-        zero = np.zeros(len(regularisation(problem)))
-        self.levels = [len(self.samples) - 1] * problem.parts
-        self.paths = [self._path(part, zero, 1.0) for part in range(problem.parts)]
+        self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.parts)]
 
     def _path(self, part: int, beta: Array, nearness: float) -> InteriorPoint:
         index = self.samples[self.levels[part]]
         weight = 1.0 if index is None else self.problem.examples.m / len(index)
         return InteriorPoint(self.problem, self.boxes[part], beta, index=index, weight=weight, nearness=nearness)
 
-    @property
-    def epochs(self) -> float:
-        """Iterations on all rows; rehearsals count as the share of rows they use."""
-        return self.passes
+    def iterate(self, part: int) -> int:
+        path = self.paths[part]
+        before = path.beta.copy()
+        try:
+            path.iterate()
+        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError):
+            self.stuck = LOST
+        if not np.isfinite(path.beta).all():
+            path.beta, self.stuck = before, LOST
+        # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
+        if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
+            self.levels[part] -= 1
+            self.paths[part] = self._path(part, path.beta, 0.3)
+        return path.design.rows
 
-    def advance(self) -> None:
-        part = self.turn
-        if not self.done[part]:
-            path = self.paths[part]
-            before = path.beta.copy()
-            try:
-                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                    path.iterate()
-            except (np.linalg.LinAlgError, ValueError, ZeroDivisionError):
-                self.stuck = LOST
-            if not np.isfinite(path.beta).all():
-                path.beta, self.stuck = before, LOST
-            self.passes += path.design.rows / self.problem.examples.m / self.problem.parts
-            # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
-            if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
-                self.levels[part] -= 1
-                self.paths[part] = self._path(part, path.beta, 0.3)
-        self.turn = (part + 1) % self.problem.parts
+    def betas(self) -> list[Array]:
+        return [path.beta for path in self.paths]
 
     def due(self, tol: float) -> bool:
         self.tol = tol
         return self.turn == 0 and not any(self.levels)
-
-    def model(self) -> tuple[Array, Array]:
-        n = self.problem.examples.n
-        W = np.stack([path.beta[:n] for path in self.paths])
-        b = np.array([path.beta[n] if self.problem.bias != "none" else 0.0 for path in self.paths])
-        return W, b
 
     def duals(self) -> Array | None:
         if any(self.levels):
@@ -185,12 +166,9 @@ class InteriorPointEngine:
         pairs = zip(self.paths, self.boxes, strict=True)
         return np.column_stack([ip.path.signed_sums() * (ip.unit * boxes.unit) for ip, boxes in pairs])
 
-    def lower_bound(self) -> Array | None:
-        return None
-
     @property
     def eager(self) -> bool:
-        return self.problem.examples.m * len(self.paths[0].R) ** 2 * self.problem.parts <= EAGER
+        return self.problem.examples.m * len(self.zero) ** 2 * self.problem.parts <= EAGER
 
     def learn(self, bounds: Bounds) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
@@ -199,35 +177,20 @@ class InteriorPointEngine:
         if self.stuck is None and all(path.step < 1e-8 for path in self.paths):
             self.stuck = SHORT
 
-    def state(self) -> dict[str, Any]:
-        named: dict[str, Any] = {
-            "passes": self.passes,
-            "turn": self.turn,
-            "levels": self.levels,
-            "done": self.done,
-            "tol": self.tol,
-            "stuck": STALLS.index(self.stuck),
-        }
+    def named(self) -> dict[str, Any]:
+        named: dict[str, Any] = {}
         for k, ip in enumerate(self.paths):
             named |= {f"{k}.beta": ip.beta, f"{k}.path": ip.path.state(), f"{k}.step": ip.step}
             named[f"{k}.iterations"] = ip.iterations
-        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
+        return named
 
     def restore(self, state: dict[str, Any]) -> None:
-        def whole(name: str, high: float, length: int = 1) -> list[int]:
-            return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]
-
-        parts = self.problem.parts
-        self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
-        (self.turn,), self.tol = whole("turn", parts - 1), float(saved(state, "tol", (1,))[0])
-        self.done = np.array(whole("done", 1, parts), dtype=bool)
-        self.stuck = STALLS[whole("stuck", len(STALLS) - 1)[0]]
-        zero = np.zeros(len(regularisation(self.problem)))
-        for k, level in enumerate(whole("levels", len(self.samples) - 1, parts)):
-            if self.levels[k] != level:
-                self.levels[k] = level
-                self.paths[k] = self._path(k, zero, 1.0)
+        before = self.levels
+        super().restore(state)
+        for k, (old, new) in enumerate(zip(before, self.levels, strict=True)):
+            if old != new:
+                self.paths[k] = self._path(k, self.zero, 1.0)
             path = self.paths[k]
-            path.beta, path.step = saved(state, f"{k}.beta", zero.shape), float(saved(state, f"{k}.step", (1,))[0])
-            (path.iterations,) = whole(f"{k}.iterations", 1e15)
+            path.beta, path.step = saved(state, f"{k}.beta", self.zero.shape), float(saved(state, f"{k}.step", (1,))[0])
+            (path.iterations,) = whole(state, f"{k}.iterations", 1e15)
             path.path.restore(saved(state, f"{k}.path", path.path.state().shape))

@@ -26,9 +26,9 @@ import numpy as np
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import saved
-from pegasos._normal import NO_PROGRESS, STALLS, Design, NormalSolver, regularisation
+from pegasos._normal import NO_PROGRESS, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
-from pegasos._rehearsal import rehearsals
+from pegasos._rehearsal import Rehearsing
 
 
 class Round:
@@ -145,10 +145,9 @@ class Round:
         return low
 
 
-class SmoothedNewtonEngine:
-    """Runs the rounds of each part of a problem in turn, long problems after rehearsals (see ``_rehearsal.py``)."""
+class SmoothedNewtonEngine(Rehearsing):
+    """Runs the rounds of each part of a problem in turn, long problems after rehearsals."""
 
-    #: A rehearsal has at least so many rows, and so many for each column.
     SAMPLE, PER_COLUMN = 2_000, 20
 
     #: The relative gap at which a sample has shown what it can.
@@ -160,35 +159,18 @@ class SmoothedNewtonEngine:
     eager = False
 
     def __init__(self, problem: Problem, seed: int = 0) -> None:
-        self.problem = problem
-        self.stuck: str | None = None
-        self.passes, self.next_check, self.turn, self.tol = 0.0, 4.0, 0, 0.0
-        self.done = np.zeros(problem.parts, dtype=bool)
-        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
-        self.levels = [len(self.samples) - 1] * problem.parts
+        super().__init__(problem, seed)
+        self.next_check = 4.0
         # So wide that at β = 0 every row is curved: the first step is that of least squares.
         widest = 4 * np.maximum(problem.at_zero(), 1e-300)
-        zero = np.zeros(len(regularisation(problem)))
-        self.rounds = [self._round(part, zero, float(widest[part])) for part in range(problem.parts)]
+        self.rounds = [self._round(part, self.zero, float(widest[part])) for part in range(problem.parts)]
         #: The smallest gap of each part, and the steps since it was found.
         self.best, self.since = np.full(problem.parts, np.inf), np.zeros(problem.parts)
 
     def _round(self, part: int, beta: Array, delta: float) -> Round:
         return Round(self.problem, part, self.samples[self.levels[part]], beta, delta)
 
-    @property
-    def epochs(self) -> float:
-        """Newton steps on all rows; rehearsals count as the share of rows they use."""
-        return self.passes
-
-    def advance(self) -> None:
-        part = self.turn
-        if not self.done[part]:
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                self._step(part)
-        self.turn = (part + 1) % self.problem.parts
-
-    def _step(self, part: int) -> None:
+    def iterate(self, part: int) -> int:
         now = self.rounds[part]
         if now.solved:
             now.narrow()
@@ -196,12 +178,11 @@ class SmoothedNewtonEngine:
             moved = now.step()
         except (np.linalg.LinAlgError, ValueError):
             moved = False
-        self.passes += now.design.rows / self.problem.examples.m / self.problem.parts
         if self.levels[part]:
             if not moved or now.gap <= self.REHEARSED * now.primal:
                 self.levels[part] -= 1
                 self.rounds[part] = self._round(part, now.beta, now.delta)
-            return
+            return now.design.rows
         if now.gap < 0.9 * self.best[part]:
             self.best[part], self.since[part] = now.gap, 0
         else:
@@ -210,6 +191,10 @@ class SmoothedNewtonEngine:
             self.stuck = NO_PROGRESS
         elif not moved:
             now.narrow()
+        return now.design.rows
+
+    def betas(self) -> list[Array]:
+        return [now.beta for now in self.rounds]
 
     def due(self, tol: float) -> bool:
         self.tol = tol
@@ -218,17 +203,8 @@ class SmoothedNewtonEngine:
         close = (now.gap <= tol * now.primal for now in self.rounds)
         return self.stuck is not None or self.passes >= self.next_check or all(np.fromiter(close, bool) | self.done)
 
-    def model(self) -> tuple[Array, Array]:
-        n = self.problem.examples.n
-        W = np.stack([now.beta[:n] for now in self.rounds])
-        b = np.array([now.beta[n] if self.problem.bias != "none" else 0.0 for now in self.rounds])
-        return W, b
-
     def duals(self) -> Array | None:
         return None if any(self.levels) else np.column_stack([now.u for now in self.rounds])
-
-    def lower_bound(self) -> Array | None:
-        return None
 
     def learn(self, bounds: Bounds) -> None:
         self.next_check = 2.0 * self.passes
@@ -237,36 +213,18 @@ class SmoothedNewtonEngine:
             if not done and now.gap <= self.tol * now.primal:
                 now.strict *= 0.1  # what is missing is the balance of a free bias
 
-    def state(self) -> dict[str, Any]:
-        named: dict[str, Any] = {
-            "passes": self.passes,
-            "turn": self.turn,
-            "levels": self.levels,
-            "done": self.done,
-            "tol": self.tol,
-            "check": self.next_check,
-            "best": self.best,
-            "since": self.since,
-            "stuck": STALLS.index(self.stuck),
-        }
+    def named(self) -> dict[str, Any]:
+        named: dict[str, Any] = {"check": self.next_check, "best": self.best, "since": self.since}
         for k, now in enumerate(self.rounds):
             named |= {f"{k}.{name}": array for name, array in now.state().items()}
-        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
+        return named
 
     def restore(self, state: dict[str, Any]) -> None:
-        def whole(name: str, high: float, length: int = 1) -> list[int]:
-            return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]
-
+        super().restore(state)
         parts = self.problem.parts
-        self.passes, self.next_check = (
-            float(saved(state, name, (1,), low=0, high=1e15)[0]) for name in ("passes", "check")
-        )
-        (self.turn,), self.tol = whole("turn", parts - 1), float(saved(state, "tol", (1,))[0])
-        self.done, self.best = np.array(whole("done", 1, parts), dtype=bool), saved(state, "best", (parts,))
+        self.next_check = float(saved(state, "check", (1,), low=0, high=1e15)[0])
+        self.best = saved(state, "best", (parts,))
         self.since = saved(state, "since", (parts,), low=0, high=1e15, whole=True)
-        self.stuck = STALLS[whole("stuck", len(STALLS) - 1)[0]]
-        self.levels = whole("levels", len(self.samples) - 1, parts)
-        zero = np.zeros(len(regularisation(self.problem)))
         for k in range(parts):
-            self.rounds[k] = self._round(k, zero, 1.0)
+            self.rounds[k] = self._round(k, self.zero, 1.0)
             self.rounds[k].restore(state, f"{k}.")
