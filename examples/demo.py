@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from pegasos import Checkpoint, LinearSVC
 from pegasos.datasets import demo, make_text
 
-LAM = 1e-4
+LAM = 1e-5
 
 
 def parse() -> argparse.Namespace:
