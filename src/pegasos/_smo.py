@@ -123,12 +123,12 @@ class SMOEngine:
         bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
         self.certified_at = self.evaluations
         if self.indefinite:  # there is no duality then
-            return Bounds(bounds.primal, np.full(len(self.states), -np.inf), bounds.b, bounds.Z)
+            return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
         return bounds
 
     def learn(self, bounds: Bounds) -> None:
         """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
-        for k, state in enumerate(self.states):
+        for k, state in enumerate([] if self.indefinite else self.states):
             gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
             if not state.rests or state.over or gap <= self.tol * primal:
                 continue
