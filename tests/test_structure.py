@@ -38,6 +38,7 @@ FLOORS = [
         "_newton",
         "_auto",
         "_smo",
+        "_working_set",
     },
     {"_fingerprint", "_interrupt"},
     {"_fit", "_stop", "_checkpoint", "_stream"},

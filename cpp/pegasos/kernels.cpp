@@ -35,17 +35,19 @@ const Real* norms_of(const KernelRows& rows) {
         return rows.norms.data();
 }
 
-// Calls f(rows of the panel loops) with the layout of x, if its values can be used with Real.
+// Calls f(rows of the panel loops) with the layout of x, whose values suit Real.
 template <class Real, class F>
 void with_layout(const KernelRows& x, F&& f) {
     std::visit(
         [&]<class Rows>(const Rows& r) {
-            if constexpr (offered<Real, typename Rows::Value>)
-                f(panel_rows(r));
-            else
-                throw std::invalid_argument("single precision needs float values");
+            if constexpr (offered<Real, typename Rows::Value>) f(panel_rows(r));
         },
         x.view);
+}
+
+template <class Real>
+void check_precision(const KernelRows& x) {
+    if (std::is_same_v<Real, float> && !x.single()) throw std::invalid_argument("single precision needs float values");
 }
 
 template <class Real, class Rows>
@@ -161,6 +163,7 @@ void kernel_diagonal(const KernelRows& x, double* out) {
 template <class Real>
 void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const int64_t* b, int64_t count_b,
                   Real* out, int64_t stride, int threads) {
+    check_precision<Real>(x);
     const Packed<Real> packed(x, a, count_a);
     constexpr int L = Packed<Real>::L;
     const int64_t stretch = stretch_of(x), stretches = (count_b + stretch - 1) / stretch;
@@ -181,6 +184,7 @@ void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const 
 template <class Real>
 void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* fill, int64_t count_missing,
                      const Real* const* rows, const double* coef, int64_t count, double* F, int threads) {
+    check_precision<Real>(x);
     const Packed<Real> packed(x, missing, count_missing);
     constexpr int L = Packed<Real>::L;
     const int64_t m = x.rows(), stretch = stretch_of(x);

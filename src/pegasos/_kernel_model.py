@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from pegasos import _kernels, solvers
 from pegasos._certificate import Bounds
@@ -66,26 +66,22 @@ class KernelModel(Estimator):
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Validated X: rows, or the values of a precomputed kernel."""
-        if self.kernel == "precomputed" and sparse.issparse(X):
+        if self.kernel != "precomputed":
+            return self._rows(X, reset=reset)[1].array
+        if sparse.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense array")
-        _, data = self._rows(X, reset=reset)
-        X = data.array
-        if self.kernel == "precomputed" and not reset and X.shape[1] != self.shape_fit_[0]:
+        K = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
+        if reset and K.shape[0] != K.shape[1]:
             raise ValueError(
-                f"X.shape[1] = {X.shape[1]} should be equal to {self.shape_fit_[0]}, the number of samples at training time"
+                f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
             )
-        if self.kernel == "precomputed" and reset:
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"Precomputed matrix must be a square matrix. Input is a {X.shape[0]}x{X.shape[1]} matrix."
-                )
-            return np.ascontiguousarray(X)
-        return X
+        return K
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
-    def _resolved(self, X: Any) -> Kernel:
-        kernel = _kernels.resolve(self.kernel, degree=self.degree, gamma=self.gamma, coef0=self.coef0, X=X)
+    def _resolved(self, X: Any, weight: Array | None) -> Kernel:
+        gamma = _kernels.scale(self.gamma, X, weight)
+        kernel = _kernels.resolve(self.kernel, degree=self.degree, gamma=gamma, coef0=self.coef0)
         kernel.check_rows(X)
         return kernel
 
@@ -93,7 +89,8 @@ class KernelModel(Estimator):
         rows = PartRows(X, kernel, [part.index for part in pieces], float(self.cache_size), thread_count(self.n_jobs))
         return KernelProblem(X, kernel, tuple(pieces), lam, total, rows)
 
-    def _solve(self, problem: KernelProblem) -> Result:
+    def _solve(self, problem: KernelProblem) -> tuple[Result, list[int]]:
+        """The solution, and the steps taken on each part."""
         solver = solvers.resolve_kernel(self.solver)
         steps = None if self.max_iter == -1 else int(self.max_iter)
         engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=0)
@@ -115,7 +112,7 @@ class KernelModel(Estimator):
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(engine.evaluations)
         self._gamma = problem.kernel.gamma
-        return result
+        return result, engine.steps
 
     def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver) -> CheckpointFile | None:
         if self.checkpoint is None:
@@ -127,13 +124,22 @@ class KernelModel(Estimator):
         """What a fit that stopped too early should be told."""
         if "semi-definite" in c.reason:
             return (
-                f"{type(self).__name__} stopped at a stationary point, but {c.reason}: the problem is not convex, there is "
-                "no lower bound, and the solution need not be the best. Choose other kernel parameters."
+                f"{type(self).__name__} stopped at a stationary point, but {c.reason}: the problem is not convex, "
+                "there is no lower bound, and the solution need not be the best. Choose other kernel parameters."
             )
         lines = [self._stopped(c), "Scale the features, lower C, raise max_iter or max_time, or accept a larger tol."]
         if self.checkpoint is not None:
             lines.append(f"With a higher limit the fit goes on from {os.fspath(self.checkpoint)!r}.")
         return " ".join(lines)
+
+    @staticmethod
+    def _like_rows(coef: Array, X: Any) -> Any:
+        """Coefficients as scikit-learn has them: sparse where the rows are."""
+        return sparse.csr_matrix(coef) if sparse.issparse(X) else coef
+
+    def _dense_coefficients(self) -> Array:
+        coef: Any = self.dual_coef_
+        return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
 
     def _keep_support(self, X: Any, support: Array) -> None:
         """Remember the support vectors; of a precomputed kernel there are only their numbers."""

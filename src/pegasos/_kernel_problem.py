@@ -108,7 +108,7 @@ class Part:
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
         low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
-        return 0.5 * (low + high)
+        return float(0.5 * (low + high))
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,8 @@ class KernelProblem:
         from every kink of the loss on its flat side, where the loss is zero; all others are computed anew, and
         show how far the approximation can be believed.
         """
-        found = [self._part_bounds(k, g, f) for k, (g, f) in enumerate(zip(self.split(gamma), approximate, strict=True))]
+        numbered = zip(range(self.parts), self.split(gamma), approximate, strict=True)
+        found = [self._part_bounds(k, g, f) for k, g, f in numbered]
         primal, dual, b, error = (np.array(column) for column in zip(*found, strict=True))
         return Bounds(primal, dual, b, np.empty((0, self.parts))), error
 

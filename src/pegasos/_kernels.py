@@ -66,7 +66,7 @@ def check_parameters(kernel: Any, degree: Any, gamma: Any, coef0: Any) -> None:
             raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number >= 0")
     elif not _number(gamma) or gamma < 0:
         raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number >= 0")
-    if not isinstance(degree, Integral) or isinstance(degree, bool) or not 0 <= degree < 2**31:
+    if not isinstance(degree, Integral) or isinstance(degree, bool) or not 0 <= int(degree) < 2**31:
         raise ValueError(f"degree={degree!r} must be a whole number >= 0")
     if not _number(coef0):
         raise ValueError(f"coef0={coef0!r} must be a number")
@@ -76,45 +76,54 @@ def _number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
-def resolve(kernel: str | KernelFunction, *, degree: int, gamma: float | str, coef0: float, X: Any) -> Kernel:
-    """The kernel that checked parameters mean for the rows X."""
+def resolve(kernel: str | KernelFunction, *, degree: int, gamma: float, coef0: float) -> Kernel:
+    """The kernel that checked parameters mean."""
     if not isinstance(kernel, str):
         return Kernel("function", function=kernel)
-    if kernel == "precomputed":
-        return Kernel(kernel)
-    return Kernel(kernel, scale(gamma, X), float(coef0), int(degree))
+    return Kernel(kernel) if kernel == "precomputed" else Kernel(kernel, gamma, float(coef0), int(degree))
 
 
-def scale(gamma: float | str, X: Any) -> float:
-    """γ as a number: "scale" is 1/(columns · variance of all entries), "auto" 1/columns."""
+def scale(gamma: float | str, X: Any, weight: Array | None = None) -> float:
+    """γ as a number: "scale" is 1/(columns · variance of all entries), "auto" 1/columns.
+
+    A row of weight 2 counts twice.
+    """
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
-        return 1.0 / X.shape[1]
-    spread = _variance(X)
-    return 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
+        return 1.0 / float(X.shape[1])
+    spread = _variance(X, weight)
+    return 1.0 / (float(X.shape[1]) * spread) if spread > 0 else 1.0
 
 
-def _variance(X: Any) -> float:
+def _variance(X: Any, weight: Array | None) -> float:
     """The variance of all entries, in float64; absent ones of a sparse matrix are zeros."""
-    if not sparse.issparse(X):
+    if weight is None and not sparse.issparse(X):
         return float(X.var(dtype=np.float64))
-    size = X.shape[0] * X.shape[1]
-    mean = float(X.data.sum(dtype=np.float64)) / size
-    inside = float(((X.data.astype(np.float64) - mean) ** 2).sum())
-    return (inside + (size - X.data.size) * mean**2) / size
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    size = float(weight.sum()) * float(X.shape[1])
+    if not sparse.issparse(X):
+        mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / size
+        return float(weight @ ((X - mean) ** 2).sum(axis=1, dtype=np.float64)) / size
+    each = np.repeat(weight, np.diff(X.indptr))
+    values = X.data.astype(np.float64)
+    mean = float(each @ values) / size
+    inside = float(each @ (values - mean) ** 2)
+    return (inside + (size - float(each.sum())) * mean**2) / size
 
 
 def checked_values(values: Any, shape: tuple[int, int], what: str) -> Array:
     """What a user's kernel returned, as an array of numbers of this shape."""
     if sparse.issparse(values):
         values = values.toarray()
-    values = np.asarray(values)
-    if values.shape != shape:
-        raise ValueError(f"{what} returned an array of shape {values.shape}; it should be {shape}: one row a row of its first argument, one column a row of its second")
-    if values.dtype.kind not in "iufb":
-        raise ValueError(f"{what} returned {values.dtype} and not numbers")
-    if not np.isfinite(values).all():
-        row, col = np.argwhere(~np.isfinite(values))[0]
-        raise ValueError(f"{what} returned {values[row, col]} for row {row} of its first argument and row {col} of its second")
-    return values
+    found: Array = np.asarray(values)
+    if found.shape != shape:
+        raise ValueError(
+            f"{what} returned an array of shape {found.shape} for {shape[0]} and {shape[1]} rows; it should be {shape}"
+        )
+    if found.dtype.kind not in "iufb":
+        raise ValueError(f"{what} returned {found.dtype} and not numbers")
+    if not np.isfinite(found).all():
+        row, col = np.argwhere(~np.isfinite(found))[0]
+        raise ValueError(f"{what} returned {found[row, col]} for rows {row} and {col} of its arguments")
+    return found

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from functools import cache
 from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
 from pegasos import solvers
 from pegasos._certificate import Certificate
@@ -24,18 +22,12 @@ from pegasos._fingerprint import fingerprint
 from pegasos._fit import Callback, Limits, Result, Watch, run
 from pegasos._problem import Problem
 from pegasos._stream import Stream
-from pegasos._threads import thread_count
+from pegasos._threads import one_blas_thread, thread_count
 from pegasos._trace import Checkpoint
 from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
 
 INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
-
-
-@cache
-def blas_controller() -> ThreadpoolController:
-    """The BLAS libraries of this process; finding them takes longer than a small fit, so it is done once."""
-    return ThreadpoolController()
 
 
 class LinearModel(Estimator):
@@ -106,7 +98,7 @@ class LinearModel(Estimator):
         # Short products are slower on many BLAS threads than on one, and their bits would depend on the number.
         seed = self._seed()
         file = self._checkpoint_file(problem, solver, intercept, seed)
-        with blas_controller().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             engine = solver.engine(problem, intercept, seed)
             self._warm(engine, problem, solver)
             result = run(problem, engine, limits, watch, file)

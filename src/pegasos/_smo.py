@@ -17,6 +17,7 @@ from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import saved
 from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._working_set import newton_steps, select
 
 #: Variables of a working set at first, and at most.
 START, LIMIT = 1024, 4096
@@ -26,6 +27,12 @@ CROWDED = 0.7
 
 #: A certificate may cost this share of the kernel values computed since the last one.
 SHARE = 1 / 40
+
+#: Steps for each variable up to which a small problem is solved beyond its tolerance.
+EAGER = 20
+
+#: Steps on a working set at a time; one that needs more is helped by Newton's method.
+PIECE = 20_000
 
 #: Rounds in a row that may gain nothing but rounding errors.
 PATIENCE = 5
@@ -51,6 +58,11 @@ class _State:
         self.objective = 0.0
 
     @property
+    def whole(self) -> bool:
+        """Whether a working set holds all variables that can move."""
+        return bool(np.count_nonzero(self.part.lo < self.part.hi) <= self.size)
+
+    @property
     def rests(self) -> bool:
         """Whether there is nothing to do for now."""
         return self.over > 0 or self.violation <= self.goal
@@ -61,9 +73,7 @@ class _State:
 
 
 class SMOEngine:
-    """Solves one part after the other. ``tol`` is first the largest violation allowed, as in LIBSVM, and then the gap."""
-
-    eager = False
+    """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
 
     def __init__(
         self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
@@ -86,12 +96,17 @@ class SMOEngine:
     @property
     def epochs(self) -> float:
         """Kernel values, in rows of the kernel matrix."""
-        return self.evaluations / max(1, self.problem.X.shape[0])
+        return self.evaluations / max(1, int(self.problem.X.shape[0]))
 
     @property
     def steps(self) -> list[int]:
         """Pairs of variables moved, for each part."""
         return [state.steps for state in self.states]
+
+    @property
+    def eager(self) -> bool:
+        """Small problems, solved as a whole, are brought to the last digits while that takes few steps."""
+        return all(state.whole and state.steps <= EAGER * state.part.size for state in self.states)
 
     @property
     def stuck(self) -> str | None:
@@ -130,9 +145,14 @@ class SMOEngine:
         """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
         for k, state in enumerate([] if self.indefinite else self.states):
             gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
-            if not state.rests or state.over or gap <= self.tol * primal:
+            if not state.rests or state.over:
                 continue
-            state.goal *= float(np.clip(0.5 * self.tol * primal / gap, 1e-3, 0.5)) if gap < np.inf else 0.1
+            if gap > self.tol * primal:
+                state.goal *= float(np.clip(0.5 * self.tol * primal / gap, 1e-3, 0.5)) if gap < np.inf else 0.1
+            elif self.eager:
+                state.goal *= 1e-3
+            else:
+                continue
             if self.errors[k] > 0.1 * state.goal and self.problem.rows(k).single:
                 self.problem.rows.widen(k)
                 self._refresh(k, state)
@@ -165,8 +185,10 @@ class SMOEngine:
             return
         if not np.isfinite(state.violation):
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
-        whole = np.count_nonzero(part.lo < part.hi) <= state.size
-        working = np.flatnonzero(part.lo < part.hi) if whole else _select(state, g, up, low, top, bottom)
+        whole = state.whole
+        working = (
+            np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, top, bottom)
+        )
         self._solve(k, state, working, g, whole)
         free = np.count_nonzero((state.gamma[working] > part.lo[working]) & (state.gamma[working] < part.hi[working]))
         if not self.fixed and free > CROWDED * state.size and state.size < LIMIT:
@@ -179,14 +201,17 @@ class SMOEngine:
         K, count = self._values(k, working, rows), len(working)
         local = np.zeros((5, K.shape[1]))
         diagonal, slope, gamma, lo, hi = local
-        for to, values in zip(local, (self._diagonal_of(k, rows)[part.row], g, state.gamma, part.lo, part.hi), strict=True):
+        of_all = self._diagonal_of(k, rows)[part.row], g, state.gamma, part.lo, part.hi
+        for to, values in zip(local, of_all, strict=True):
             to[:count] = values[working]
         left = 2**62 if self.max_steps is None else max(self.max_steps - state.steps, 0)
         steps, _, _, indefinite = _core.smo_block(
-            K, diagonal, slope, gamma, lo, hi, count, 0.0 if whole else 0.1, 0.5 * state.goal, min(left, 20 * START)
+            K, diagonal, slope, gamma, lo, hi, count, 0.0 if whole else 0.1, 0.5 * state.goal, min(left, PIECE)
         )
         state.steps += steps
         self.indefinite |= indefinite
+        if steps == PIECE and not self.indefinite:
+            newton_steps(K[:, :count], slope[:count], gamma[:count], lo[:count], hi[:count])
         change = gamma[:count] - state.gamma[working]
         # D(γ + δ) − D(γ) = δ·(g − Kδ/2), and Kδ is what the slopes have lost.
         gain = 0.5 * float(change @ (g[working] + slope[:count]))
@@ -249,8 +274,8 @@ class SMOEngine:
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, whole=True).astype(np.int64)
         scalars = saved(state, "scalars", (parts, 7))
-        for column, high in enumerate((2**20, 2**62, PATIENCE, len(REASONS) - 1)):
-            saved({"scalars": np.ascontiguousarray(scalars[:, column])}, "scalars", (parts,), low=0, high=high, whole=True)
+        for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(REASONS) - 1), strict=False):
+            saved({"scalars": column.copy()}, "scalars", (parts,), low=0, high=high, whole=True)
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
         counts = saved(state, "counts", (3,), low=0, whole=True)
         kept = np.split(working, np.cumsum(lengths)[:-1])
@@ -266,44 +291,3 @@ class SMOEngine:
         self.before = int(counts[0]) - self.problem.rows.evaluations
         self.certified_at, self.indefinite = int(counts[1]), bool(counts[2])
         self._block = self._diagonal = None
-
-
-def _select(state: _State, g: Array, up: Array, low: Array, top: float, bottom: float) -> Array:
-    """The next working set: half of the last one, and the variables that violate the conditions most."""
-    part = state.part
-    if not len(state.working):
-        # All stand at zero, and none is worse than another: take rows from everywhere.
-        chosen = [_spread(np.flatnonzero(side), state.size // 2) for side in (up, low)]
-        return np.unique(np.concatenate(chosen))
-    kept = _keep(state)
-    there = np.zeros(part.size, dtype=bool)
-    there[kept] = True
-    room = state.size - len(kept)
-    upper = _largest(np.where(up & ~there & (g > bottom), g, -np.inf), room // 2)
-    there[upper] = True
-    lower = _largest(np.where(low & ~there & (g < top), -g, -np.inf), room - len(upper))
-    there[lower] = True
-    if (room := room - len(upper) - len(lower)) > 0:
-        upper = np.concatenate([upper, _largest(np.where(up & ~there & (g > bottom), g, -np.inf), room)])
-    return np.concatenate([kept, upper, lower])
-
-
-def _keep(state: _State) -> Array:
-    """The newest half of a working set: those that came first go first."""
-    return state.working[-(state.size // 2) :]
-
-
-def _largest(values: Array, count: int) -> Array:
-    """Where the ``count`` largest finite values are, the largest first."""
-    if count <= 0:
-        return np.zeros(0, dtype=np.int64)
-    at = np.argpartition(-values, count - 1)[:count] if count < len(values) else np.arange(len(values))
-    at = at[np.argsort(-values[at], kind="stable")]
-    return at[values[at] > -np.inf]
-
-
-def _spread(candidates: Array, count: int) -> Array:
-    """So many of the candidates, evenly spread."""
-    if len(candidates) <= count:
-        return candidates
-    return candidates[np.linspace(0, len(candidates) - 1, count).astype(np.int64)]

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -223,15 +222,15 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
                 f"sample_weight or class_weight leaves nothing of class {classes.tolist()[int(np.argmax(lacking))]!r}; "
                 "drop its rows instead"
             )
-        kernel = self._resolved(X)
+        kernel = self._resolved(X, given)
         total = float(X.shape[0] if given is None else given.sum())
         lam = self._lam(total)
         pieces = _pairs(codes, len(classes), weight, 1.0 / (lam * total))
         problem = self._problem(X, kernel, pieces, lam, total)
-        result = self._solve(problem)
+        result, steps = self._solve(problem)
         self.classes_, self.class_weight_ = classes, factors
         self._lay_out(X, codes, pieces, problem.split(result.W), result.b)
-        self.n_iter_ = np.maximum(np.array(result.engine.steps, dtype=np.int32), 1)  # type: ignore[attr-defined]
+        self.n_iter_ = np.maximum(np.array(steps, dtype=np.int32), 1)
         return self
 
     def _lay_out(self, X: Any, codes: Array, pieces: list[Part], gammas: list[Array], b: Array) -> None:
@@ -251,13 +250,12 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self._keep_support(X, support)
         self.n_support_ = np.bincount(codes[support], minlength=k).astype(np.int32)
         coef = np.ascontiguousarray(table[:, support])
-        self.dual_coef_ = sparse.csr_matrix(coef) if sparse.issparse(X) else coef
+        self.dual_coef_ = self._like_rows(coef, X)
         self.intercept_ = b
 
     def _pair_coefficients(self) -> Array:
         """Coefficients of all support vectors in the decision function of each pair of classes."""
-        dual = self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else np.asarray(self.dual_coef_)
-        k = len(self.classes_)
+        dual, k = self._dense_coefficients(), len(self.classes_)
         if k == 2:
             return dual
         ends = np.cumsum(self.n_support_)
@@ -275,9 +273,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
         coef = self._pair_coefficients()
-        return sparse.csr_matrix(coef) @ self.support_vectors_ if sparse.issparse(self.support_vectors_) else (
-            coef @ self.support_vectors_
-        )
+        return self._like_rows(coef, self.support_vectors_) @ self.support_vectors_
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n_samples,) for two classes (positive: the second), else a column for each class or pair.
@@ -355,7 +351,7 @@ n_features_in_, feature_names_in_
     >>> import numpy as np
     >>> from pegasos import SVR
     >>> x = np.linspace(0, 3, 50)[:, None]
-    >>> model = SVR(C=10.0).fit(x, np.sin(x[:, 0]))
+    >>> model = SVR(C=10.0, epsilon=0.01).fit(x, np.sin(x[:, 0]))
     >>> model.certificate_.converged
     True
     >>> bool(model.score(x, np.sin(x[:, 0])) > 0.95)
@@ -420,23 +416,20 @@ n_features_in_, feature_names_in_
         target = real_targets(X, y)
         given = row_weights(sample_weight, None, X.shape[0])
         weight = np.ones(X.shape[0]) if given is None else given
-        kernel = self._resolved(X)
+        kernel = self._resolved(X, given)
         total = float(weight.sum())
         lam = self._lam(total)
         part = Part(None, target, weight, loss, 1.0 / (lam * total))
-        result = self._solve(self._problem(X, kernel, [part], lam, total))
+        result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
         coef = part.coefficients(result.W)
         support = np.flatnonzero(coef)
         self._keep_support(X, support)
         self.n_support_ = np.array([len(support)], dtype=np.int32)
         coef = coef[None, support]
-        self.dual_coef_ = sparse.csr_matrix(coef) if sparse.issparse(X) else coef
+        self.dual_coef_ = self._like_rows(coef, X)
         self.intercept_ = result.b
-        self.n_iter_ = max(int(result.engine.steps[0]), 1)  # type: ignore[attr-defined]
+        self.n_iter_ = max(steps[0], 1)
         return self
-
-    def _dense_coefficients(self) -> Array:
-        return self.dual_coef_.toarray() if sparse.issparse(self.dual_coef_) else np.asarray(self.dual_coef_)
 
     @property
     def coef_(self) -> Any:
@@ -449,7 +442,7 @@ n_features_in_, feature_names_in_
     def predict(self, X: Any) -> Array:
         """The value of every row."""
         check_is_fitted(self)
-        return self._scores(X, self._dense_coefficients())[:, 0] + self.intercept_[0]
+        return np.asarray(self._scores(X, self._dense_coefficients())[:, 0] + self.intercept_[0])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""

@@ -18,8 +18,8 @@ from pegasos._problem import Problem
 from pegasos.losses import LOSSES
 
 __all__ = [
-    "SDCA",
     "KERNEL_SOLVERS",
+    "SDCA",
     "SGD",
     "SMO",
     "SOLVERS",
