@@ -2,6 +2,7 @@
 #include "pegasos/simd.hpp"
 
 #include "pegasos/envelope.hpp"
+#include "pegasos/kernel_panels.hpp"
 
 #define PEGASOS_DECLARE(isa)                         \
     namespace simd {                                 \
@@ -9,7 +10,8 @@
     extern const Kernels<double> table_double_##isa; \
     extern const Syrk table_syrk_##isa;              \
     }                                                \
-    extern const EnvelopeKernels table_envelope_##isa;
+    extern const EnvelopeKernels table_envelope_##isa; \
+    extern const KernelTable table_kernel_##isa;
 
 #ifdef PEGASOS_X86_DISPATCH
 #define PEGASOS_CHOOSE(table) (level == 4 ? table##_v4 : level == 3 ? table##_v3 : table##_baseline)
@@ -45,5 +47,6 @@ const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 }  // namespace simd
 
 const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
+const KernelTable& kernel_table() { return PEGASOS_CHOOSE(table_kernel); }
 
 }  // namespace pegasos

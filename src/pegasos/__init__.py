@@ -9,14 +9,18 @@ if TYPE_CHECKING:
     from pegasos._certificate import Certificate
     from pegasos._trace import Checkpoint, Trace
     from pegasos.io import load, save
+    from pegasos.kernel import SVC, SVR
     from pegasos.linear import LinearSVC, LinearSVR
-    from pegasos.solvers import SDCA, SGD, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+    from pegasos.solvers import SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SDCA",
     "SGD",
+    "SMO",
+    "SVC",
+    "SVR",
     "Certificate",
     "Checkpoint",
     "CuttingPlane",
@@ -42,6 +46,9 @@ __getattr__, __dir__ = _lazy.names(
     {
         "SDCA": "solvers",
         "SGD": "solvers",
+        "SMO": "solvers",
+        "SVC": "kernel",
+        "SVR": "kernel",
         "Certificate": "_certificate",
         "Checkpoint": "_trace",
         "CuttingPlane": "solvers",

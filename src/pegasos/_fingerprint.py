@@ -8,10 +8,12 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from pegasos._data import Array, Examples
+from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
-from pegasos.solvers import Solver
+from pegasos.solvers import KernelSolver, Solver
 
 #: Bytes of an array that are hashed; of longer ones so many, spread evenly, and the sums of all blocks.
 HASHED, BLOCK = 1 << 26, 1 << 12
@@ -39,6 +41,31 @@ def fingerprint(problem: Problem, solver: Solver, *, intercept: str, seed: int, 
         "lam": repr(float(problem.lam)),
         "intercept": intercept,
         "intercept_scaling": repr(float(problem.feature)),
+        "solver": _spelled(solver),
+        "random_state": str(seed),
+        "tol": repr(float(tol)),
+    }
+
+
+def kernel_fingerprint(problem: KernelProblem, solver: KernelSolver, *, seed: int, tol: float) -> dict[str, str]:
+    """The same for a kernel machine; a kernel function is known by its name only."""
+    X, kernel = problem.X, problem.kernel
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    function = kernel.function
+    named = "" if function is None else f" {getattr(function, '__qualname__', type(function).__qualname__)}"
+    return {
+        "rows": str(X.shape[0]),
+        "columns": str(X.shape[1]),
+        "layout": "CSR" if sparse.issparse(X) else "dense",
+        "dtype": " ".join(str(a.dtype) for a in arrays),
+        "data": digest(*arrays),
+        "targets": digest(*(part.y for part in problem.pieces)),
+        "weights": digest(*(part.weight for part in problem.pieces)),
+        "outputs": str(problem.parts),
+        "loss": _spelled(problem.pieces[0].loss),
+        "lam": repr(float(problem.lam)),
+        "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
+        "sharing of kernel rows": "yes" if problem.rows.whole is not None else "no",
         "solver": _spelled(solver),
         "random_state": str(seed),
         "tol": repr(float(tol)),

@@ -11,15 +11,19 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from pegasos._certificate import Certificate, certify
+from pegasos._certificate import Bounds, Certificate, certify
 from pegasos._checkpoint import CheckpointFile
 from pegasos._data import Array
 from pegasos._engine import Engine, saved
 from pegasos._interrupt import Interrupts
+from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
 from pegasos._trace import FIELDS, Checkpoint, Trace
 
 Callback = Callable[[Checkpoint], Any]
+
+#: What computes the bounds of weights, biases and dual variables.
+Judge = Callable[[Any, Array, Array, Array | None], Bounds]
 
 
 @dataclass(frozen=True)
@@ -53,14 +57,21 @@ class Result:
     engine: Engine = field(repr=False)
 
 
-def run(problem: Problem, engine: Engine, limits: Limits, watch: Watch, file: CheckpointFile | None = None) -> Result:
+def run(
+    problem: Problem | KernelProblem,
+    engine: Engine,
+    limits: Limits,
+    watch: Watch,
+    file: CheckpointFile | None = None,
+    judge: Judge = certify,
+) -> Result:
     """Advance ``engine`` until a certificate is good enough or a limit is reached.
 
     An interrupt is let through as KeyboardInterrupt, or ends the fit with what there is (``on_interrupt="keep"``).
     With a ``file`` the fit goes on from what it holds and writes to it; it is removed when nothing is left to do, and
-    left when the fit was cut short, by whatever it was.
+    left when the fit was cut short, by whatever it was. ``judge`` is what certifies.
     """
-    loop = _Loop(problem, engine, limits, watch, file)
+    loop = _Loop(problem, engine, limits, watch, file, judge)
     with loop.interrupts.deferred() if file is not None else nullcontext():
         try:
             reason = None
@@ -91,9 +102,16 @@ class _Loop:
     """
 
     def __init__(
-        self, problem: Problem, engine: Engine, limits: Limits, watch: Watch, file: CheckpointFile | None = None
+        self,
+        problem: Problem | KernelProblem,
+        engine: Engine,
+        limits: Limits,
+        watch: Watch,
+        file: CheckpointFile | None = None,
+        judge: Judge = certify,
     ) -> None:
         self.problem, self.engine, self.limits, self.watch, self.file = problem, engine, limits, watch, file
+        self.judge = judge
         self.began = time.perf_counter()
         self.trace = Trace()
         self.dual = np.zeros(problem.parts)  # no loss is negative: u = 0 bounds every problem from below
@@ -134,8 +152,10 @@ class _Loop:
         """Recompute the bounds of the current weights, tell everybody, and say why to stop, or None."""
         W, b = self.engine.model()
         u = self.engine.duals()
-        self.bounds = bounds = certify(self.problem, W, b, u)
+        self.bounds = bounds = self.judge(self.problem, W, b, u)
         # Every dual value is a lower bound for good; the primal value is that of the weights at hand.
+        if np.isnan(bounds.dual).any():  # nothing bounds this problem, not even zero
+            self.dual = np.full_like(self.dual, -np.inf)
         own = self.engine.lower_bound()
         self.dual = np.fmax(self.dual, bounds.dual if own is None else np.fmax(bounds.dual, own))
         self.W, self.b, self.u, self.primal = W, bounds.b, u, bounds.primal

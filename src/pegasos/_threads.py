@@ -1,9 +1,13 @@
-"""How many threads a user asks for."""
+"""How many threads a user asks for, and how many BLAS gets."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from numbers import Integral
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -16,3 +20,14 @@ def thread_count(n_jobs: int | None) -> int:
     wanted = int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return min(wanted, int(limit)) if limit.isdigit() and int(limit) > 0 else wanted
+
+
+@cache
+def _blas() -> Any:
+    """The BLAS libraries of this process; finding them takes longer than a small fit, so it is done once."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS has one thread: its bits would depend on their number."""
+    return _blas().limit(limits=1, user_api="blas")

@@ -7,17 +7,16 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
+from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
-from pegasos._linear import LinearModel, all_or_nothing
+from pegasos._linear import LinearModel
 from pegasos._stream import Stream
+from pegasos._targets import class_factors, class_labels, real_targets
 from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import Solver
 
@@ -209,12 +208,11 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
-        labels = _labels(X, y)
+        labels = class_labels(X, y)
         classes, codes = encode_labels(labels)
         if len(classes) < 2:
             raise ValueError(f"LinearSVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
-        factors = _class_factors(self.class_weight, classes, codes, labels)
-        weight = row_weights(sample_weight, factors, data.m)
+        weight = row_weights(sample_weight, self._factors(classes, codes, labels), data.m)
         if weight is not None and len(present := np.unique(codes[weight > 0])) < 2:
             raise ValueError(f"sample_weight leaves one class only, where y has more: {classes.tolist()[present[0]]!r}")
         target, outputs = _targets(codes, len(classes), loss)
@@ -254,7 +252,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         if len(known) < 2:
             raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {known.tolist()}")
         X, data = self._rows(X, reset=first)
-        labels = _labels(X, y)
+        labels = class_labels(X, y)
         codes = np.searchsorted(known, labels)
         codes[codes == len(known)] = 0
         if (wrong := known[codes] != labels).any():
@@ -263,14 +261,18 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
         codes = codes.astype(np.int32)
-        factors = _class_factors(self.class_weight, known, codes, labels)
-        weight = row_weights(sample_weight, factors, data.m)
+        weight = row_weights(sample_weight, self._factors(known, codes, labels), data.m)
         target, outputs = _targets(codes, len(known), loss)
         stream = Stream() if first else self._stream
         W, b = stream.step(self, self._problem(data, loss, target, outputs, weight))
         self.classes_, self._stream = known, stream
         self.coef_, self.intercept_ = self._as_attributes(W, b)
         return self
+
+    def _factors(self, classes: Array, codes: Array, labels: Array) -> Array | None:
+        """The weight of every row's class."""
+        factors = class_factors(self.class_weight, classes, labels)
+        return None if factors is None else factors[codes]
 
     def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
         if len(W) == 2:  # two classes scored jointly: what counts is the difference
@@ -423,7 +425,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
-        target = _numbers(X, y)
+        target = real_targets(X, y)
         weight = row_weights(sample_weight, None, data.m)
         result = self._solve(self._problem(data, loss, target, 1, weight))
         self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
@@ -442,7 +444,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         y, sample_weight = unpack(X, y, sample_weight)
         first = not hasattr(self, "_stream")
         X, data = self._rows(X, reset=first)
-        target = _numbers(X, y)
+        target = real_targets(X, y)
         weight = row_weights(sample_weight, None, data.m)
         stream = Stream() if first else self._stream
         W, b = stream.step(self, self._problem(data, loss, target, 1, weight))
@@ -461,46 +463,6 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
         y, sample_weight = unpack(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
-
-
-def _labels(X: Any, y: Any) -> Array:
-    """Checked class labels."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
-    quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
-    if not quick:
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
-        check_classification_targets(y)
-    return np.asarray(y)
-
-
-def _numbers(X: Any, y: Any) -> Array:
-    """Checked real targets, float64."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    check_consistent_length(X, y)
-    try:
-        target: Array = np.ascontiguousarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must be numbers for regression: {error}") from None
-    if not np.isfinite(target).all():
-        row = int(np.flatnonzero(~np.isfinite(target))[0])
-        raise ValueError(f"Input y contains {'NaN' if np.isnan(target[row]) else 'infinity'} at row {row}")
-    return target
-
-
-def _class_factors(class_weight: Any, classes: Array, codes: Array, labels: Array) -> Array | None:
-    if class_weight is None:
-        return None
-    if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
-        named = sorted(map(repr, unknown))
-        raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
-    return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)[codes]
 
 
 def _targets(codes: Array, n_classes: int, loss: Loss) -> tuple[Array, int]:

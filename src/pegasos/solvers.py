@@ -13,16 +13,20 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from pegasos._engine import Engine
+from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
 from pegasos.losses import LOSSES
 
 __all__ = [
+    "KERNEL_SOLVERS",
     "SDCA",
     "SGD",
+    "SMO",
     "SOLVERS",
     "Auto",
     "CuttingPlane",
     "InteriorPoint",
+    "KernelSolver",
     "Norma",
     "Pegasos",
     "SmoothedNewton",
@@ -462,3 +466,73 @@ def resolve(solver: str | Solver) -> Solver:
     if isinstance(solver, type) and issubclass(solver, Solver):
         hint = f"; did you mean {solver.__name__}(), with parentheses?"
     raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object{hint}")
+
+
+# --- kernel machines -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KernelSolver:
+    """What all solvers of kernel machines share: a name."""
+
+    name: ClassVar[str]
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SMO(KernelSolver):
+    """Sequential minimal optimisation with a batched working set: the default for kernel machines.
+
+    Each round takes the variables that violate the optimality conditions most, half of them kept from the round before,
+    solves the dual over them by pairs of second-order choice (Fan, Chen & Lin 2005), and updates all scores with the
+    kernel rows of what has changed, computed together. Rows are kept in single precision where that is accurate enough,
+    scores and dual variables in double; the bias is exact.
+
+    Parameters
+    ----------
+    working_set : int or None, default=None
+        Variables of a round. None: 1024, doubled up to 4096 while most of them end up between their bounds.
+
+    Examples
+    --------
+    >>> from pegasos import SMO, SVC
+    >>> model = SVC(solver=SMO(working_set=256), gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.predict([[0.0], [1.5]])
+    array([0, 1])
+    """
+
+    working_set: int | None = None
+    name: ClassVar[str] = "smo"
+
+    def __post_init__(self) -> None:
+        size = self.working_set
+        if size is not None and (not isinstance(size, int | np.integer) or not 4 <= size <= 2**15):
+            raise ValueError(f"SMO: working_set={size!r} must be None or a whole number from 4 to 32768")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._smo import SMOEngine
+
+        size = None if self.working_set is None else int(self.working_set)
+        return SMOEngine(problem, tol=tol, max_steps=max_steps, working_set=size)
+
+
+#: Every solver of kernel machines by its name.
+KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO,)}
+
+
+def resolve_kernel(solver: str | KernelSolver) -> KernelSolver:
+    """The solver object that a user's ``solver`` means for a kernel machine; "auto" is SMO."""
+    if isinstance(solver, KernelSolver):
+        return solver
+    if isinstance(solver, str) and solver in ("auto", *KERNEL_SOLVERS):
+        return SMO() if solver == "auto" else KERNEL_SOLVERS[solver]()
+    hint = ""
+    if isinstance(solver, type) and issubclass(solver, KernelSolver):
+        hint = f"; did you mean {solver.__name__}(), with parentheses?"
+    elif isinstance(solver, Solver) or solver in SOLVERS:
+        hint = "; that one is for the linear estimators"
+    named = ", ".join(("auto", *KERNEL_SOLVERS))
+    raise ValueError(f"solver={solver!r} is unknown; it can be {named} or a pegasos.solvers object for kernels{hint}")

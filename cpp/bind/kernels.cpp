@@ -1,0 +1,169 @@
+// Kernel rows, blocks and scores, and the working set of SMO.
+#include "pegasos/kernels.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <optional>
+
+#include "objects.hpp"
+
+namespace pegasos::bind {
+namespace {
+
+constexpr std::array names = {"linear", "poly", "sigmoid", "rbf", "laplacian", "chi2"};
+
+template <class T>
+using MutableMatrix = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableVector = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Index = Vector<std::int64_t>;
+
+struct KernelRowsObject {
+    KernelRows rows;
+    RowsObject owner;
+};
+
+Kernel kernel_of(const std::string& name, double gamma, double coef0, std::int64_t degree) {
+    for (std::size_t k = 0; k < names.size(); ++k)
+        if (name == names[k]) return {KernelKind(k), gamma, coef0, degree};
+    throw std::invalid_argument("unknown kernel " + name);
+}
+
+void check_index(const Index& index, std::int64_t bound, const char* what) {
+    for (std::size_t p = 0; p < index.shape(0); ++p)
+        if (index.data()[p] < 0 || index.data()[p] >= bound) throw std::out_of_range(what);
+}
+
+template <class Real>
+void block(const KernelRowsObject& x, Index a, Index b, MutableMatrix<Real> out, int threads) {
+    check_index(a, x.rows.rows(), "row index");
+    check_index(b, x.rows.rows(), "row index");
+    if (out.shape(0) < a.shape(0) || out.shape(1) < b.shape(0))
+        throw std::invalid_argument("out is too small for the block");
+    nb::gil_scoped_release release;
+    kernel_block<Real>(x.rows, a.data(), std::int64_t(a.shape(0)), b.data(), std::int64_t(b.shape(0)), out.data(),
+                       std::int64_t(out.shape(1)), threads);
+}
+
+template <class Real>
+std::vector<Real*> slot_pointers(const Index& slots, Real* base, std::int64_t capacity, std::int64_t width) {
+    check_index(slots, capacity, "slot index");
+    std::vector<Real*> p(slots.shape(0));
+    for (std::size_t r = 0; r < p.size(); ++r) p[r] = base + slots.data()[r] * width;
+    return p;
+}
+
+template <class Real>
+void fill_add(const KernelRowsObject& x, MutableMatrix<Real> store, Index missing, Index missing_slots, Index slots,
+              Vector<double> coef, MutableVector<double> F, int threads) {
+    const std::int64_t m = x.rows.rows(), count = std::int64_t(slots.shape(0));
+    check_shape(store, std::int64_t(store.shape(0)), m, "store");
+    check_index(missing, m, "row index");
+    check_length(missing_slots, std::int64_t(missing.shape(0)), "missing_slots");
+    check_length(coef, count, "coef");
+    check_length(F, m, "F");
+    const auto fill = slot_pointers(missing_slots, store.data(), std::int64_t(store.shape(0)), m);
+    const auto rows = slot_pointers(slots, store.data(), std::int64_t(store.shape(0)), m);
+    nb::gil_scoped_release release;
+    kernel_fill_add<Real>(x.rows, missing.data(), fill.data(), std::int64_t(fill.size()), rows.data(), coef.data(),
+                          count, F.data(), threads);
+}
+
+template <class Real>
+void add_slots(Matrix<Real> store, Index slots, Vector<double> coef, MutableVector<double> F, int threads) {
+    const std::int64_t n = std::int64_t(store.shape(1)), count = std::int64_t(slots.shape(0));
+    check_length(coef, count, "coef");
+    check_length(F, n, "F");
+    const auto rows = slot_pointers(slots, store.data(), std::int64_t(store.shape(0)), n);
+    nb::gil_scoped_release release;
+    add_rows<Real>(rows.data(), coef.data(), count, F.data(), n, threads);
+}
+
+template <class Real>
+nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<double> g, MutableVector<double> a,
+                      Vector<double> lo, Vector<double> hi, std::int64_t k, double relative, double absolute,
+                      std::int64_t max_steps) {
+    const std::int64_t stride = std::int64_t(K.shape(1));
+    if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 4 || k > stride)
+        throw std::invalid_argument("K must have k rows, padded to a multiple of four columns");
+    check_length(diagonal, stride, "diagonal");
+    check_length(g, stride, "g");
+    check_length(a, stride, "a");
+    check_length(lo, stride, "lo");
+    check_length(hi, stride, "hi");
+    std::vector<double> up(std::size_t(stride), 0.0), low(std::size_t(stride), 0.0);
+    BlockResult r;
+    {
+        nb::gil_scoped_release release;
+        r = static_cast<const VectorEntry<Real>&>(kernel_table())
+                .smo_block({k, stride, K.data(), diagonal.data(), lo.data(), hi.data(), g.data(), a.data(), up.data(),
+                            low.data(), relative, absolute, max_steps});
+    }
+    return nb::make_tuple(r.steps, r.first, r.last, r.indefinite);
+}
+
+}  // namespace
+
+void register_kernels(nb::module_& m) {
+    using namespace nb::literals;
+    const auto strict = [](const char* name) { return nb::arg(name).noconvert(); };
+
+    nb::class_<KernelRowsObject>(m, "KernelRows")
+        .def(
+            "__init__",
+            [](KernelRowsObject* self, const RowsObject& rows, const std::string& name, double gamma, double coef0,
+               std::int64_t degree, int threads) {
+                new (self)
+                    KernelRowsObject{KernelRows(rows.view, kernel_of(name, gamma, coef0, degree), threads), rows};
+            },
+            "rows"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "threads"_a)
+        .def_prop_ro("rows", [](const KernelRowsObject& x) { return x.rows.rows(); })
+        .def("diagonal",
+             [](const KernelRowsObject& x) {
+                 OutVector d = new_vector(x.rows.rows());
+                 kernel_diagonal(x.rows, d.data());
+                 return d;
+             })
+        .def("norms",
+             [](const KernelRowsObject& x) {
+                 OutVector d = new_vector(x.rows.rows());
+                 std::copy(x.rows.norms.begin(), x.rows.norms.end(), d.data());
+                 return d;
+             })
+        .def("block", &block<float>, strict("a"), strict("b"), strict("out"), "threads"_a)
+        .def("block", &block<double>, strict("a"), strict("b"), strict("out"), "threads"_a)
+        .def("fill_add", &fill_add<float>, strict("store"), strict("missing"), strict("missing_slots"),
+             strict("slots"), strict("coef"), strict("F"), "threads"_a)
+        .def("fill_add", &fill_add<double>, strict("store"), strict("missing"), strict("missing_slots"),
+             strict("slots"), strict("coef"), strict("F"), "threads"_a)
+        .def(
+            "scores",
+            [](const KernelRowsObject& a, std::optional<Index> a_index, Matrix<double> coef,
+               const KernelRowsObject& x, std::optional<Index> x_index, int threads) {
+                if (a.rows.cols() != x.rows.cols()) throw std::invalid_argument("rows of different widths");
+                if (a_index) check_index(*a_index, a.rows.rows(), "row index");
+                if (x_index) check_index(*x_index, x.rows.rows(), "row index");
+                const std::int64_t count = a_index ? std::int64_t(a_index->shape(0)) : a.rows.rows();
+                const std::int64_t n = x_index ? std::int64_t(x_index->shape(0)) : x.rows.rows();
+                const std::int64_t outputs = std::int64_t(coef.shape(0));
+                check_shape(coef, outputs, count, "coef");
+                OutMatrix out = new_matrix(outputs, n);
+                nb::gil_scoped_release release;
+                kernel_scores(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs, x.rows,
+                              x_index ? x_index->data() : nullptr, n, out.data(), threads);
+                return out;
+            },
+            nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a, nb::arg("x_index").noconvert().none(),
+            "threads"_a);
+
+    m.def("add_slots", &add_slots<float>, strict("store"), strict("slots"), strict("coef"), strict("F"), "threads"_a);
+    m.def("add_slots", &add_slots<double>, strict("store"), strict("slots"), strict("coef"), strict("F"), "threads"_a);
+    m.def("smo_block", &solve_block<float>, strict("K"), strict("diagonal"), strict("g"), strict("a"), strict("lo"),
+          strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+    m.def("smo_block", &solve_block<double>, strict("K"), strict("diagonal"), strict("g"), strict("a"), strict("lo"),
+          strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+}
+
+}  // namespace pegasos::bind

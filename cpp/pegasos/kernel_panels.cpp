@@ -1,0 +1,410 @@
+// The loops of kernel_panels.hpp, compiled with PEGASOS_ISA set to the name of the instruction set this copy is for.
+#include "pegasos/kernel_panels.hpp"
+#include "pegasos/vectors.hpp"
+
+namespace pegasos {
+namespace {
+
+using std::int32_t;
+using std::int64_t;
+
+// Half a lane group: one AVX register. Templates forget attributes, so what may lie anywhere in memory has types of its
+// own.
+typedef float Floats __attribute__((vector_size(32)));
+typedef double Doubles __attribute__((vector_size(32)));
+typedef int32_t Ints __attribute__((vector_size(32)));
+typedef int64_t Longs __attribute__((vector_size(32)));
+typedef float LooseFloats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double LooseDoubles __attribute__((vector_size(32), aligned(8), may_alias));
+typedef float LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
+
+inline Floats load(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
+inline Doubles load(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
+inline void store(float* p, Floats v) { *reinterpret_cast<LooseFloats*>(p) = v; }
+inline void store(double* p, Doubles v) { *reinterpret_cast<LooseDoubles*>(p) = v; }
+
+template <class Real>
+struct Of;
+template <>
+struct Of<float> {
+    using Vec = Floats;
+    using Bits = Ints;
+    static constexpr float magic = 12582912.0f, floor = -87.0f, ceiling = 88.0f, beyond = 10.0f;
+    static constexpr int mantissa = 23, bias = 127, terms = 7;
+};
+template <>
+struct Of<double> {
+    using Vec = Doubles;
+    using Bits = Longs;
+    static constexpr double magic = 6755399441055744.0, floor = -708.0, ceiling = 709.0, beyond = 20.0;
+    static constexpr int mantissa = 52, bias = 1023, terms = 13;
+};
+template <class Real>
+using VecOf = typename Of<Real>::Vec;
+
+constexpr int tile = 64;  // rows x whose sums are held before the kernel function is applied to them
+
+template <class V>
+V most(V a, V b) {
+    return a < b ? b : a;
+}
+template <class V>
+V least(V a, V b) {
+    return a < b ? a : b;
+}
+template <class V>
+V magnitude(V v) {
+    return most(v, -v);
+}
+
+// --- sums over the entries of x ---------------------------------------------------------------------------------
+
+struct Dot {
+    template <bool sparse, class Real, class V>
+    static V add(V sum, Real x, V a) {
+        return sum + x * a;
+    }
+};
+struct Absolute {
+    template <bool sparse, class Real, class V>
+    static V add(V sum, Real x, V a) {
+        const V apart = magnitude(a - x);
+        return sum + (sparse ? apart - magnitude(a) : apart);
+    }
+};
+struct ChiSquared {
+    template <bool sparse, class Real, class V>
+    static V add(V sum, Real x, V a) {
+        const V zero{}, total = a + x, apart = a - x;
+        const V term = total > zero ? apart * apart / (total > zero ? total : zero + 1) : zero;
+        return sum + (sparse ? term - a : term);
+    }
+};
+
+// Sums of `count` dense rows at once: enough independent chains to hide the latency of each.
+template <class Op, class Real, class Value, int count>
+void dense_sums(const Value* const* x, int64_t cols, const Real* packed, Real* out) {
+    using V = VecOf<Real>;
+    constexpr int L = kernel_lanes<Real>, half = L / 2;
+    V s[count][2] = {};
+    for (int64_t k = 0; k < cols; ++k) {
+        const V a0 = load(packed + k * L), a1 = load(packed + k * L + half);
+#pragma GCC unroll 8
+        for (int r = 0; r < count; ++r) {
+            const Real v = Real(x[r][k]);
+            s[r][0] = Op::template add<false>(s[r][0], v, a0);
+            s[r][1] = Op::template add<false>(s[r][1], v, a1);
+        }
+    }
+    for (int r = 0; r < count; ++r) store(out + r * L, s[r][0]), store(out + r * L + half, s[r][1]);
+}
+
+template <class Op, class Real, class Value>
+void sums(const DensePanelRows<Value>& x, const int64_t* rows, int count, const Real* packed, Real* out) {
+    constexpr int together = 6, L = kernel_lanes<Real>;
+    const Value* p[tile];
+    for (int c = 0; c < count; ++c) p[c] = x.data + rows[c] * x.stride;
+    int c = 0;
+    for (; c + together <= count; c += together)
+        dense_sums<Op, Real, Value, together>(p + c, x.cols, packed, out + c * L);
+    for (; c < count; ++c) dense_sums<Op, Real, Value, 1>(p + c, x.cols, packed, out + c * L);
+}
+
+template <class Op, class Real, class Value, class Index>
+void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* packed, Real* out) {
+    using V = VecOf<Real>;
+    constexpr int L = kernel_lanes<Real>, half = L / 2;
+    for (int c = 0; c < count; ++c) {
+        const Index end = x.indptr[rows[c] + 1];
+        Index p = x.indptr[rows[c]];
+        V s[4][2] = {};
+        for (; p + 4 <= end; p += 4) {
+#pragma GCC unroll 4
+            for (int u = 0; u < 4; ++u) {
+                const Real v = Real(x.data[p + u]);
+                const Real* a = packed + int64_t(x.indices[p + u]) * L;
+                s[u][0] = Op::template add<true>(s[u][0], v, load(a));
+                s[u][1] = Op::template add<true>(s[u][1], v, load(a + half));
+            }
+        }
+        for (; p < end; ++p) {
+            const Real v = Real(x.data[p]);
+            const Real* a = packed + int64_t(x.indices[p]) * L;
+            s[0][0] = Op::template add<true>(s[0][0], v, load(a));
+            s[0][1] = Op::template add<true>(s[0][1], v, load(a + half));
+        }
+        store(out + c * L, (s[0][0] + s[1][0]) + (s[2][0] + s[3][0]));
+        store(out + c * L + half, (s[0][1] + s[1][1]) + (s[2][1] + s[3][1]));
+    }
+}
+
+// --- kernel functions -------------------------------------------------------------------------------------------
+
+// eˣ: x = n ln 2 + r with |r| ≤ ln 2 / 2, and Taylor's series for e^r, whose rest is below the last place.
+template <class Real, class V>
+V exponential(V x) {
+    using S = Of<Real>;
+    const V zero{};
+    const V within = least(most(x, zero + S::floor), zero + S::ceiling);
+    const V n = (within * Real(1.44269504088896340736) + S::magic) - S::magic;
+    // ln 2 in two parts, the first short enough that n times it is exact.
+    constexpr Real high = sizeof(Real) == 4 ? Real(0.693359375) : Real(6.93147180369123816490e-01);
+    constexpr Real low = sizeof(Real) == 4 ? Real(-2.12194440e-4) : Real(1.90821492927058770002e-10);
+    const V r = (within - n * high) - n * low;
+    constexpr double inverse[] = {1, 1, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040, 1. / 40320,
+                                  1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
+    V e = zero + Real(inverse[S::terms]);
+#pragma GCC unroll 16
+    for (int t = S::terms - 1; t >= 0; --t) e = e * r + Real(inverse[t]);
+    typename S::Bits power = __builtin_convertvector(n, typename S::Bits);
+    power = (power + S::bias) << S::mantissa;
+    e *= (V)power;
+    return x < zero + S::floor ? zero : e;
+}
+
+template <class Real, class V>
+V tangent(V x) {
+    const V zero{}, size = least(magnitude(x), zero + Of<Real>::beyond);
+    const V t = 1 - 2 / (exponential<Real, V>(2 * size) + 1);
+    return x < zero ? -t : t;
+}
+
+template <class V>
+V power(V x, int64_t degree) {
+    V result = V{} + 1;
+    for (; degree > 0; degree >>= 1, x *= x)
+        if (degree & 1) result *= x;
+    return result;
+}
+
+template <class Real, class F>
+void each_half(Real* s, int count, F&& f) {
+    constexpr int L = kernel_lanes<Real>, half = L / 2;
+    for (int c = 0; c < count; ++c)
+        for (int h = 0; h < 2; ++h) store(s + c * L + h * half, f(load(s + c * L + h * half), c, h));
+}
+
+template <class Real>
+void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) {
+    using V = VecOf<Real>;
+    const Kernel& kernel = *job.kernel;
+    const Real gamma = Real(kernel.gamma), c0 = Real(kernel.coef0);
+    V norms[2] = {};
+    if (job.lane_norms)
+        for (int h = 0; h < 2; ++h) norms[h] = load(job.lane_norms + h * (kernel_lanes<Real> / 2));
+    switch (kernel.kind) {
+        case KernelKind::linear:
+            break;
+        case KernelKind::poly:
+            each_half<Real>(s, count, [&](V v, int, int) { return power<V>(gamma * v + c0, kernel.degree); });
+            break;
+        case KernelKind::sigmoid:
+            each_half<Real>(s, count, [&](V v, int, int) { return tangent<Real, V>(gamma * v + c0); });
+            break;
+        case KernelKind::rbf:
+            each_half<Real>(s, count, [&](V v, int c, int h) {
+                const V apart = most(norms[h] + job.row_norms[rows[c]] - 2 * v, V{});
+                return exponential<Real, V>(-gamma * apart);
+            });
+            break;
+        case KernelKind::laplacian:
+        case KernelKind::chi2:
+            each_half<Real>(s, count, [&](V v, int, int h) {
+                return exponential<Real, V>(-gamma * most(norms[h] + v, V{}));
+            });
+            break;
+    }
+}
+
+// --- from lanes to rows -----------------------------------------------------------------------------------------
+
+// Eight by eight, by three rounds of exchanges at distance 1, 2 and 4.
+void transpose_eight(const float* s, float* const* out, int64_t at) {
+    constexpr int L = kernel_lanes<float>;
+    Floats r[8], t[8];
+    for (int i = 0; i < 8; ++i) r[i] = load(s + i * L);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = __builtin_shuffle(r[i], r[i + 1], Ints{0, 8, 2, 10, 4, 12, 6, 14});
+        t[i + 1] = __builtin_shuffle(r[i], r[i + 1], Ints{1, 9, 3, 11, 5, 13, 7, 15});
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = i; j < i + 2; ++j) {
+            r[j] = __builtin_shuffle(t[j], t[j + 2], Ints{0, 1, 8, 9, 4, 5, 12, 13});
+            r[j + 2] = __builtin_shuffle(t[j], t[j + 2], Ints{2, 3, 10, 11, 6, 7, 14, 15});
+        }
+    for (int j = 0; j < 4; ++j) {
+        t[j] = __builtin_shuffle(r[j], r[j + 4], Ints{0, 1, 2, 3, 8, 9, 10, 11});
+        t[j + 4] = __builtin_shuffle(r[j], r[j + 4], Ints{4, 5, 6, 7, 12, 13, 14, 15});
+    }
+    for (int l = 0; l < 8; ++l)
+        if (out[l]) store(out[l] + at, t[l]);
+}
+
+template <class Real>
+void scatter(const Real* s, int count, Real* const* out, int64_t at) {
+    constexpr int L = kernel_lanes<Real>;
+    int c = 0;
+    if constexpr (sizeof(Real) == 4)
+        for (; c + 8 <= count; c += 8)
+            for (int h = 0; h < L; h += 8) transpose_eight(s + c * L + h, out + h, at + c);
+    for (int l = 0; l < L; ++l)
+        if (out[l])
+            for (int r = c; r < count; ++r) out[l][at + r] = s[r * L + l];
+}
+
+template <class Real, class Rows>
+void panel(const Rows& x, const PanelJob<Real>& job) {
+    alignas(64) Real s[tile * kernel_lanes<Real>];
+    int64_t rows[tile];
+    for (int64_t done = 0; done < job.count; done += tile) {
+        const int count = int(job.count - done < tile ? job.count - done : tile);
+        for (int c = 0; c < count; ++c) {
+            const int64_t at = job.first + done + c;
+            rows[c] = job.index ? job.index[at] : at;
+        }
+        switch (job.kernel->kind) {
+            case KernelKind::laplacian:
+                sums<Absolute>(x, rows, count, job.packed, s);
+                break;
+            case KernelKind::chi2:
+                sums<ChiSquared>(x, rows, count, job.packed, s);
+                break;
+            default:
+                sums<Dot>(x, rows, count, job.packed, s);
+        }
+        finish<Real>(job, rows, count, s);
+        scatter<Real>(s, count, job.out, done);
+    }
+}
+
+// --- rows added up ----------------------------------------------------------------------------------------------
+
+inline Doubles four(const double* p) { return load(p); }
+inline Doubles four(const float* p) {
+    return __builtin_convertvector(*reinterpret_cast<const LooseFour*>(p), Doubles);
+}
+
+template <class Real>
+void add(const Real* const* rows, const double* coef, int count, double* F, int64_t n) {
+    int64_t j = 0;
+    for (; j + 16 <= n; j += 16) {
+        Doubles s[4];
+        for (int u = 0; u < 4; ++u) s[u] = load(F + j + 4 * u);
+        for (int r = 0; r < count; ++r)
+#pragma GCC unroll 4
+            for (int u = 0; u < 4; ++u) s[u] += coef[r] * four(rows[r] + j + 4 * u);
+        for (int u = 0; u < 4; ++u) store(F + j + 4 * u, s[u]);
+    }
+    for (; j < n; ++j) {
+        double s = F[j];
+        for (int r = 0; r < count; ++r) s += coef[r] * double(rows[r][j]);
+        F[j] = s;
+    }
+}
+
+// --- the working set of SMO -------------------------------------------------------------------------------------
+
+constexpr double infinite = __builtin_inf();
+
+// The largest value, and of equal ones the first.
+struct Best {
+    Doubles value, index;
+    void see(Doubles v, Doubles at) {
+        const auto better = v > value;
+        value = better ? v : value;
+        index = better ? at : index;
+    }
+    int64_t first() const {
+        double v = value[0], at = index[0];
+        for (int u = 1; u < 4; ++u)
+            if (value[u] > v || (value[u] == v && index[u] < at)) v = value[u], at = index[u];
+        return int64_t(at);
+    }
+};
+constexpr Doubles nothing = {-infinite, -infinite, -infinite, -infinite}, start = {0, 1, 2, 3};
+
+template <class Real>
+BlockResult smo_block(const BlockProblem<Real>& p) {
+    const int64_t padded = (p.k + 3) / 4 * 4;
+    // Added to g, −∞ and ∞ take a variable out of the search for the largest that can grow, the smallest that can fall.
+    const auto refresh = [&](int64_t t) {
+        p.up[t] = p.a[t] < p.hi[t] ? 0.0 : -infinite;
+        p.low[t] = p.a[t] > p.lo[t] ? 0.0 : infinite;
+    };
+    for (int64_t t = 0; t < p.k; ++t) refresh(t);
+    for (int64_t t = p.k; t < padded; ++t) p.up[t] = -infinite, p.low[t] = infinite;
+    BlockResult result{0, 0, 0, false};
+    double threshold = p.absolute, step = 0;
+    int64_t i = 0, j = 0;
+    for (;;) {
+        Best top{nothing, start};
+        Doubles at = start;
+        const Real *Ki = p.K + i * p.stride, *Kj = p.K + j * p.stride;
+        for (int64_t t = 0; t < padded; t += 4, at += 4) {
+            const Doubles g = load(p.g + t) - step * (four(Ki + t) - four(Kj + t));
+            store(p.g + t, g);
+            top.see(g + load(p.up + t), at);
+        }
+        i = top.first();
+        Ki = p.K + i * p.stride;
+        const double gi = p.g[i] + p.up[i], Kii = p.diagonal[i];
+        Best gain{nothing, start};
+        Doubles least_low = -nothing;
+        at = start;
+        for (int64_t t = 0; t < padded; t += 4, at += 4) {
+            const Doubles v = load(p.g + t) + load(p.low + t), apart = gi - v;
+            least_low = least(least_low, v);
+            const Doubles bend = most((Kii + load(p.diagonal + t)) - 2 * four(Ki + t), Doubles{} + 1e-12);
+            gain.see(apart > Doubles{} ? apart * apart / bend : nothing, at);
+        }
+        double bottom = least_low[0];
+        for (int u = 1; u < 4; ++u) bottom = least_low[u] < bottom ? least_low[u] : bottom;
+        result.last = gi - bottom;
+        if (result.steps == 0) {
+            result.first = result.last;
+            if (p.relative * result.first > threshold) threshold = p.relative * result.first;
+        }
+        if (!(result.last > threshold) || result.steps >= p.max_steps) return result;
+        ++result.steps;
+        j = gain.first();
+        const double scale = Kii > p.diagonal[j] ? Kii : p.diagonal[j];
+        double bend = Kii + p.diagonal[j] - 2 * double(Ki[j]);
+        if (bend < -1e-5 * (scale > 0 ? scale : -scale)) result.indefinite = true;
+        if (bend < 1e-12) bend = 1e-12;
+        step = (gi - p.g[j]) / bend;
+        const double room_i = p.hi[i] - p.a[i], room_j = p.a[j] - p.lo[j];
+        if (step >= room_i || step >= room_j) {
+            step = room_i < room_j ? room_i : room_j;
+            // The one that is stopped lands on its bound exactly.
+            p.a[i] = room_i <= room_j ? p.hi[i] : p.a[i] + step;
+            p.a[j] = room_j <= room_i ? p.lo[j] : p.a[j] - step;
+        } else {
+            p.a[i] += step;
+            p.a[j] -= step;
+        }
+        refresh(i);
+        refresh(j);
+    }
+}
+
+template <class Real, class Rows>
+constexpr PanelEntry<Real, Rows> entry{&panel<Real, Rows>};
+
+}  // namespace
+
+extern const KernelTable PEGASOS_TABLE(kernel);
+const KernelTable PEGASOS_TABLE(kernel) = {
+    entry<float, DensePanelRows<float>>,
+    entry<float, SparsePanelRows<float, int32_t>>,
+    entry<float, SparsePanelRows<float, int64_t>>,
+    entry<double, DensePanelRows<float>>,
+    entry<double, DensePanelRows<double>>,
+    entry<double, SparsePanelRows<float, int32_t>>,
+    entry<double, SparsePanelRows<float, int64_t>>,
+    entry<double, SparsePanelRows<double, int32_t>>,
+    entry<double, SparsePanelRows<double, int64_t>>,
+    {&add<float>, &smo_block<float>},
+    {&add<double>, &smo_block<double>},
+};
+
+}  // namespace pegasos

@@ -1,0 +1,271 @@
+#include "pegasos/kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
+
+#include "pegasos/parallel.hpp"
+
+namespace pegasos {
+namespace {
+
+// Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its panel.
+constexpr int64_t stretch_bytes = 1 << 17;
+
+template <class Real, class T>
+inline constexpr bool offered = std::is_same_v<Real, double> || std::is_same_v<T, float>;
+
+template <class T>
+DensePanelRows<T> panel_rows(const DenseRows<T>& r) {
+    return {r.data, r.stride, r.cols};
+}
+template <class T, class I>
+SparsePanelRows<T, I> panel_rows(const CsrRows<T, I>& r) {
+    return {r.data, r.indices, r.indptr};
+}
+
+template <class Real>
+const Real* norms_of(const KernelRows& rows) {
+    if constexpr (std::is_same_v<Real, float>)
+        return rows.norms_single.data();
+    else
+        return rows.norms.data();
+}
+
+// Calls f(rows of the panel loops) with the layout of x, whose values suit Real.
+template <class Real, class F>
+void with_layout(const KernelRows& x, F&& f) {
+    std::visit(
+        [&]<class Rows>(const Rows& r) {
+            if constexpr (offered<Real, typename Rows::Value>) f(panel_rows(r));
+        },
+        x.view);
+}
+
+template <class Real>
+void check_precision(const KernelRows& x) {
+    if (std::is_same_v<Real, float> && !x.single()) throw std::invalid_argument("single precision needs float values");
+}
+
+template <class Real, class Rows>
+void run_panel(const Rows& x, const PanelJob<Real>& job) {
+    static_cast<const PanelEntry<Real, Rows>&>(kernel_table()).panel(x, job);
+}
+
+// Rows interleaved in groups of lanes; rows of a sparse layout leave most of it zero.
+template <class Real>
+class Packed {
+   public:
+    static constexpr int L = kernel_lanes<Real>;
+
+    Packed(const KernelRows& a, const int64_t* index, int64_t count)
+        : count_(count), groups_((count + L - 1) / L), cols_(a.cols()), norms_(std::size_t(groups_ * L)) {
+        const std::size_t size = std::size_t(std::max<int64_t>(groups_ * cols_ * L, 1));
+        data_.reset(static_cast<Real*>(::operator new[](size * sizeof(Real), line)));
+        std::fill_n(data_.get(), size, Real(0));
+        std::visit(
+            [&](const auto& rows) {
+                for (int64_t p = 0; p < count; ++p) {
+                    const int64_t i = index ? index[p] : p;
+                    Real* lane = data_.get() + p / L * cols_ * L + p % L;
+                    rows.each(i, [&](int64_t k, double v) { lane[k * L] = Real(v); });
+                    norms_[std::size_t(p)] = norms_of<Real>(a)[i];
+                }
+            },
+            a.view);
+        // Sums over all entries of a dense row need no norm of the other side.
+        plain_ = a.kernel.kind == KernelKind::laplacian || a.kernel.kind == KernelKind::chi2;
+    }
+    int64_t count() const { return count_; }
+    int64_t groups() const { return groups_; }
+    const Real* group(int64_t g) const { return data_.get() + g * cols_ * L; }
+    const Real* norms(int64_t g, bool dense) const {
+        return plain_ && dense ? nullptr : norms_.data() + g * L;
+    }
+
+   private:
+    static constexpr std::align_val_t line{64};
+    struct Free {
+        void operator()(Real* p) const { ::operator delete[](p, line); }
+    };
+    int64_t count_, groups_, cols_;
+    std::unique_ptr<Real[], Free> data_;
+    std::vector<Real> norms_;
+    bool plain_ = false;
+};
+
+template <class Rows>
+constexpr bool is_dense = false;
+template <class T>
+constexpr bool is_dense<DensePanelRows<T>> = true;
+
+// Rows x in a task: a fixed cut, whatever the number of threads.
+int64_t stretch_of(const KernelRows& x) {
+    const int64_t stored = std::visit([](const auto& r) { return r.nnz(); }, x.view);
+    const int64_t bytes = 8 * std::max<int64_t>(1, stored / std::max<int64_t>(1, x.rows()));
+    return std::clamp<int64_t>(stretch_bytes / bytes / 64 * 64, 64, 1024);
+}
+
+}  // namespace
+
+KernelRows::KernelRows(const AnyRows& rows_view, const Kernel& k, int threads) : view(rows_view), kernel(k) {
+    const int64_t m = rows();
+    norms.resize(std::size_t(m));
+    const bool absolute = k.kind == KernelKind::laplacian || k.kind == KernelKind::chi2;
+    constexpr int64_t piece = 4096;
+    std::visit(
+        [&](const auto& r) {
+            parallel_for(threads, (m + piece - 1) / piece, [&](int64_t t) {
+                for (int64_t i = t * piece; i < std::min(m, (t + 1) * piece); ++i) {
+                    double sum = 0;
+                    r.each(i, [&](int64_t, double v) { sum += absolute ? std::abs(v) : v * v; });
+                    norms[std::size_t(i)] = sum;
+                }
+            });
+        },
+        view);
+    if (single()) norms_single.assign(norms.begin(), norms.end());
+}
+
+int64_t KernelRows::rows() const {
+    return std::visit([](const auto& r) { return r.rows; }, view);
+}
+int64_t KernelRows::cols() const {
+    return std::visit([](const auto& r) { return r.cols; }, view);
+}
+bool KernelRows::single() const {
+    return std::visit([]<class Rows>(const Rows&) { return std::is_same_v<typename Rows::Value, float>; }, view);
+}
+
+void kernel_diagonal(const KernelRows& x, double* out) {
+    const Kernel& k = x.kernel;
+    for (int64_t i = 0; i < x.rows(); ++i) {
+        const double square = x.norms[std::size_t(i)];
+        switch (k.kind) {
+            case KernelKind::linear:
+                out[i] = square;
+                break;
+            case KernelKind::poly:
+                out[i] = std::pow(k.gamma * square + k.coef0, double(k.degree));
+                break;
+            case KernelKind::sigmoid:
+                out[i] = std::tanh(k.gamma * square + k.coef0);
+                break;
+            default:
+                out[i] = 1.0;
+        }
+    }
+}
+
+template <class Real>
+void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const int64_t* b, int64_t count_b,
+                  Real* out, int64_t stride, int threads) {
+    check_precision<Real>(x);
+    const Packed<Real> packed(x, a, count_a);
+    constexpr int L = Packed<Real>::L;
+    const int64_t stretch = stretch_of(x), stretches = (count_b + stretch - 1) / stretch;
+    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+        parallel_for(threads, stretches, [&](int64_t t) {
+            const int64_t first = t * stretch, count = std::min(stretch, count_b - first);
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                Real* to[L];
+                for (int l = 0; l < L; ++l)
+                    to[l] = g * L + l < count_a ? out + (g * L + l) * stride + first : nullptr;
+                run_panel<Real>(rows, {&x.kernel, b, first, count, packed.group(g),
+                                       packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
+            }
+        });
+    });
+}
+
+template <class Real>
+void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* fill, int64_t count_missing,
+                     const Real* const* rows, const double* coef, int64_t count, double* F, int threads) {
+    check_precision<Real>(x);
+    const Packed<Real> packed(x, missing, count_missing);
+    constexpr int L = Packed<Real>::L;
+    const int64_t m = x.rows(), stretch = stretch_of(x);
+    with_layout<Real>(x, [&]<class Rows>(const Rows& view) {
+        parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
+            const int64_t first = t * stretch, n = std::min(stretch, m - first);
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                Real* to[L];
+                for (int l = 0; l < L; ++l)
+                    to[l] = g * L + l < count_missing ? fill[g * L + l] + first : nullptr;
+                run_panel<Real>(view, {&x.kernel, nullptr, first, n, packed.group(g),
+                                       packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
+            }
+            std::vector<const Real*> here(std::size_t(count), nullptr);
+            for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
+            static_cast<const VectorEntry<Real>&>(kernel_table()).add(here.data(), coef, int(count), F + first, n);
+        });
+    });
+}
+
+template <class Real>
+void add_rows(const Real* const* rows, const double* coef, int64_t count, double* F, int64_t n, int threads) {
+    constexpr int64_t stretch = 1024;
+    parallel_for(threads, (n + stretch - 1) / stretch, [&](int64_t t) {
+        const int64_t first = t * stretch;
+        std::vector<const Real*> here(std::size_t(count), nullptr);
+        for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
+        static_cast<const VectorEntry<Real>&>(kernel_table())
+            .add(here.data(), coef, int(count), F + first, std::min(stretch, n - first));
+    });
+}
+
+void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, const double* coef, int64_t outputs,
+                   const KernelRows& x, const int64_t* x_index, int64_t m, double* out, int threads) {
+    constexpr int L = Packed<double>::L;
+    // Groups of rows a packed together: as many as a few megabytes hold.
+    const int64_t room = std::max<int64_t>(1, (int64_t(4) << 20) / (64 * std::max<int64_t>(1, a.cols())));
+    const int64_t batch = std::min<int64_t>(room, 64) * L;
+    const int64_t stretch = stretch_of(x);
+    const auto& add = static_cast<const VectorEntry<double>&>(kernel_table()).add;
+    std::vector<int64_t> all;
+    if (!a_index) {
+        all.resize(std::size_t(count));
+        for (int64_t i = 0; i < count; ++i) all[std::size_t(i)] = i;
+        a_index = all.data();
+    }
+    std::fill_n(out, outputs * m, 0.0);
+    for (int64_t begin = 0; begin < count; begin += batch) {
+        const Packed<double> packed(a, a_index + begin, std::min(batch, count - begin));
+        with_layout<double>(x, [&]<class Rows>(const Rows& rows) {
+            parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
+                const int64_t first = t * stretch, n = std::min(stretch, m - first);
+                std::vector<double> panel(std::size_t(L * n), 0.0);
+                double* to[L];
+                const double* from[L];
+                for (int l = 0; l < L; ++l) from[l] = to[l] = panel.data() + l * n;
+                for (int64_t g = 0; g < packed.groups(); ++g) {
+                    run_panel<double>(rows, {&a.kernel, x_index, first, n, packed.group(g),
+                                             packed.norms(g, is_dense<Rows>), norms_of<double>(x), to});
+                    const int lanes = int(std::min<int64_t>(L, packed.count() - g * L));
+                    for (int64_t o = 0; o < outputs; ++o) {
+                        const double* c = coef + o * count + begin + g * L;
+                        // A row of one class has no part in most pairs of classes.
+                        if (std::all_of(c, c + lanes, [](double v) { return v == 0; })) continue;
+                        add(from, c, lanes, out + o * m + first, n);
+                    }
+                }
+            });
+        });
+    }
+}
+
+template void kernel_block<float>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, float*,
+                                  int64_t, int);
+template void kernel_block<double>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, double*,
+                                   int64_t, int);
+template void kernel_fill_add<float>(const KernelRows&, const int64_t*, float* const*, int64_t,
+                                     const float* const*, const double*, int64_t, double*, int);
+template void kernel_fill_add<double>(const KernelRows&, const int64_t*, double* const*, int64_t,
+                                      const double* const*, const double*, int64_t, double*, int);
+template void add_rows<float>(const float* const*, const double*, int64_t, double*, int64_t, int);
+template void add_rows<double>(const double* const*, const double*, int64_t, double*, int64_t, int);
+
+}  // namespace pegasos

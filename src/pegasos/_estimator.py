@@ -1,0 +1,138 @@
+"""What all estimators share: parameters that every fit has, the way from input to checked rows, whole fits or none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from numbers import Integral, Real
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from pegasos._certificate import Certificate
+from pegasos._checkpoint import check_path
+from pegasos._data import Examples, examples
+from pegasos._dataset import Dataset
+from pegasos._fit import Callback
+from pegasos._threads import thread_count
+from pegasos._trace import Trace
+
+Model = TypeVar("Model", bound="Estimator")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
+    """Leave the estimator as it was when ``method`` raises, be it bad input, a callback or Ctrl-C."""
+
+    @wraps(method)
+    def call(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    return call
+
+
+class Estimator(BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators; not public."""
+
+    C: float
+    lam: float | None
+    tol: float
+    max_time: float | None
+    n_jobs: int | None
+    verbose: int | bool
+    callback: Callback | None
+    on_interrupt: Literal["raise", "keep"]
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_every: float
+
+    certificate_: Certificate
+    trace_: Trace
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_number(self, name: str, *, low: float, strict: bool, whole: bool = False, none: bool = False) -> None:
+        """Refuse a parameter that is no number, or too small."""
+        value = getattr(self, name)
+        if none and value is None:
+            return
+        kind = Integral if whole else Real
+        good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
+        if not good or value < low or (strict and value == low):
+            what = f"{'a whole number' if whole else 'a number'} {'>' if strict else '>='} {low:g}"
+            raise ValueError(f"{name}={value!r} must be {what}{' or None' * none}")
+
+    def _check_parameters(self) -> None:
+        """Refuse what no data could make right; nothing has been changed yet."""
+        self._check_number("C", low=0, strict=True)
+        self._check_number("lam", low=0, strict=True, none=True)
+        self._check_number("tol", low=0, strict=False)
+        self._check_number("max_time", low=0, strict=True, none=True)
+        self._check_number("checkpoint_every", low=0, strict=False)
+        if self.on_interrupt not in ("raise", "keep"):
+            raise ValueError(f"on_interrupt={self.on_interrupt!r} is neither 'raise' nor 'keep'")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback={self.callback!r} cannot be called")
+        thread_count(self.n_jobs)
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
+
+    def _rows(self, X: Any, *, reset: bool) -> tuple[Any, Examples]:
+        """Validated X and the borrowed rows."""
+        if isinstance(X, Dataset):
+            self._check_columns(X, reset=reset)
+            return X.X, examples(X.X, threads=thread_count(self.n_jobs), on_disk=True)
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+        )
+        return X, examples(X, threads=thread_count(self.n_jobs))
+
+    def _check_columns(self, data: Dataset, *, reset: bool) -> None:
+        """What scikit-learn does for arrays and frames: remember columns and their names, or compare them."""
+        if reset:
+            validate_data(self, data.X, reset=True, skip_check_array=True)
+            if data.feature_names is not None:
+                self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+            return
+        if data.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {data.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input"
+            )
+        known = getattr(self, "feature_names_in_", None)
+        if known is not None and data.feature_names is not None:
+            for j, (name, expected) in enumerate(zip(data.feature_names, known, strict=True)):
+                if name != expected:
+                    raise ValueError(f"column {j} of the dataset is {name!r}, but was {expected!r} when fitted")
+
+    def _lam(self, total: float) -> float:
+        """λ, from itself or from C, for rows of this total weight."""
+        lam = float(self.lam) if self.lam is not None else 1.0 / (float(self.C) * total)
+        if not np.isfinite(lam) or lam <= 0:
+            raise ValueError(f"C={self.C!r} gives lam = 1/(C · {total:g}), which is out of range")
+        return lam
+
+    def _stopped(self, c: Certificate) -> str:
+        """How a fit that stopped too early ended."""
+        return (
+            f"{type(self).__name__} stopped before the gap reached tol={self.tol:g} times the objective ({c.reason}): "
+            f"objective {c.primal:.6g}, lower bound {c.dual:.6g}, relative gap {c.relative_gap:.2e} "
+            f"after {c.epochs:.0f} epochs and {c.seconds:.1f} s."
+        )

@@ -1,0 +1,170 @@
+"""The optimisation problem of a kernel machine, frozen, and its certificate.
+
+Over the reproducing space of the kernel, for each part (a pair of classes, or all rows)
+
+    P(w, b) = (λ/2)‖w‖² + (1/M) Σ_i c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b),   λ = 1/(C M),
+
+with the hinge or the ε-insensitive loss and a bias that is not regularised. Its dual, in units of λ, is one concave
+quadratic program for both losses,
+
+    D/λ = max Σ_v t_v γ_v − ½ Σ_uv γ_u γ_v K(x_r(u), x_r(v)),   lo ≤ γ ≤ hi,  Σγ = 0,
+
+with a variable v for each row (hinge: t = y, γ between 0 and y C c) or two (ε-insensitive: t = y − ε and γ in [0, C c],
+t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pegasos._certificate import Bounds
+from pegasos._data import Array
+from pegasos._kernel_rows import PartRows
+from pegasos._kernels import Kernel
+from pegasos.losses import EpsilonInsensitive, Hinge
+
+#: Scores further than this from every kink of the loss need not be recomputed in float64.
+SAFE = 1e-3
+
+
+@dataclass(frozen=True)
+class Part:
+    """One independent problem: its rows of X (None: all), their targets (±1 or real) and weights."""
+
+    index: Array | None
+    y: Array
+    weight: Array
+    loss: Hinge | EpsilonInsensitive
+    C: float
+
+    @property
+    def m(self) -> int:
+        """Rows."""
+        return len(self.y)
+
+    @property
+    def size(self) -> int:
+        """Variables."""
+        return self.m if isinstance(self.loss, Hinge) else 2 * self.m
+
+    @cached_property
+    def row(self) -> Array:
+        """The row of each variable."""
+        return np.arange(self.size, dtype=np.int64) % self.m
+
+    @cached_property
+    def t(self) -> Array:
+        """The linear term of the dual."""
+        if isinstance(self.loss, Hinge):
+            return self.y
+        return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
+
+    @cached_property
+    def lo(self) -> Array:
+        """Lower bounds."""
+        return self._box[0]
+
+    @cached_property
+    def hi(self) -> Array:
+        """Upper bounds."""
+        return self._box[1]
+
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        room, none = self.C * self.weight, np.zeros(self.m)
+        if isinstance(self.loss, Hinge):
+            return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
+        return np.concatenate([none, -room]), np.concatenate([room, none])
+
+    @cached_property
+    def core(self) -> Any:
+        """The C++ loss."""
+        return self.loss.core()
+
+    def coefficients(self, gamma: Array) -> Array:
+        """Σ γ of each row: what it contributes to w."""
+        return gamma if len(gamma) == self.m else gamma[: self.m] + gamma[self.m :]
+
+    def feasible(self, gamma: Array) -> Array:
+        """γ within its bounds, and its sum zero: the heavier sign is scaled down."""
+        gamma = np.clip(gamma, self.lo, self.hi)
+        up, down = float(gamma[gamma > 0].sum()), float(-gamma[gamma < 0].sum())
+        both = min(up, down)
+        if up != down:
+            heavy = gamma > 0 if up > down else gamma < 0
+            gamma[heavy] *= both / max(up, down)
+        return gamma
+
+    def flat(self, scores: Array, reach: float) -> Array:
+        """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
+        if isinstance(self.loss, Hinge):
+            return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
+        return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
+
+    def best_bias(self, scores: Array) -> float:
+        """The middle of the best biases for scores without one."""
+        low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
+        return float(0.5 * (low + high))
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """See the module's docstring. ``rows(k)`` gives the kernel rows of part k."""
+
+    X: Any
+    kernel: Kernel
+    pieces: tuple[Part, ...]
+    lam: float
+    total: float
+    rows: PartRows
+
+    @property
+    def parts(self) -> int:
+        """Independent problems."""
+        return len(self.pieces)
+
+    def at_zero(self) -> Array:
+        """P(0, 0) of each part."""
+        return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.pieces])
+
+    def split(self, flat: Array) -> list[Array]:
+        """Views of the variables of each part."""
+        ends = np.cumsum([p.size for p in self.pieces])[:-1]
+        return np.split(flat, ends)
+
+    def certify(self, gamma: Array, approximate: list[Array]) -> tuple[Bounds, Array]:
+        """P and D of feasible γ, in float64, and the largest error seen in the scores of each part.
+
+        ``approximate`` are scores without bias that somebody else has kept. They are believed of rows that they put far
+        from every kink of the loss on its flat side, where the loss is zero; all others are computed anew, and
+        show how far the approximation can be believed.
+        """
+        numbered = zip(range(self.parts), self.split(gamma), approximate, strict=True)
+        found = [self._part_bounds(k, g, f) for k, g, f in numbered]
+        primal, dual, b, error = (np.array(column) for column in zip(*found, strict=True))
+        return Bounds(primal, dual, b, np.empty((0, self.parts))), error
+
+    def _part_bounds(self, k: int, gamma: Array, approximate: Array) -> tuple[float, float, float, float]:
+        part, rows = self.pieces[k], self.rows(k)
+        coef = part.coefficients(gamma)
+        support = np.flatnonzero(coef)
+        scores, known = approximate.copy(), np.zeros(part.m, dtype=bool)
+        wanted, error = coef != 0, 0.0
+        while True:
+            if len(new := np.flatnonzero(wanted & ~known)):
+                scores[new] = rows.exact(support, coef[support], new) if len(support) else 0.0
+                known[new] = True
+                error = max(error, float(np.abs(scores[new] - approximate[new]).max()))
+            b = part.best_bias(scores)
+            # Sixteen times the worst error seen stands for the worst there is.
+            wanted = ~part.flat(scores + b, max(SAFE, 16 * error))
+            if not (wanted & ~known).any():
+                break
+        norm = float(coef[support] @ scores[support])
+        loss = float(part.weight @ part.core.value(np.ascontiguousarray(scores + b), part.y)) / self.total
+        primal = 0.5 * self.lam * norm + loss
+        return primal, self.lam * (float(part.t @ gamma) - 0.5 * norm), b, error

@@ -1,0 +1,359 @@
+"""Rows of a kernel matrix that is never held as a whole: computed when asked for, and kept while there is room.
+
+A provider offers the same to every solver:
+
+    ``m``, ``dtype``                  its size, and the precision its rows are kept in
+    ``diagonal()``                    K(x_i, x_i), float64
+    ``block(rows, cols)``             K of these rows and columns, in columns padded to a multiple of eight
+    ``rows(indices)``                 whole rows, a copy
+    ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
+    ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout
+    ``evaluations``                   kernel values computed so far
+    ``single``                        whether ``add`` and ``block`` are in single precision; ``widen()`` ends that
+
+Numbers never depend on threads, on what the cache holds, or on how rows are asked for together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pegasos import _core
+from pegasos._data import Array
+from pegasos._kernels import Kernel, checked_values
+
+#: Rows that are computed, or added up, together; a cache always has room for so many.
+BATCH = 128
+
+#: A matrix with fewer stored entries than this share is faster as CSR than dense.
+SPARSE_BELOW = 0.4
+
+#: Rows up to which everything is in double precision: there it costs nobody anything.
+SMALL = 2000
+
+#: Kernel values that a user's function is asked for at a time.
+PIECE = 1 << 22
+
+
+class RowCache:
+    """So many slots of m numbers, the longest unused ones given away first."""
+
+    def __init__(self, m: int, dtype: Any, megabytes: float) -> None:
+        width = m * np.dtype(dtype).itemsize
+        self.capacity = int(min(m, max(BATCH, megabytes * 2**20 // max(width, 1))))
+        self.store = np.empty((self.capacity, m), dtype=dtype)
+        self.slot = np.full(m, -1, dtype=np.int64)
+        self.row = np.full(self.capacity, -1, dtype=np.int64)
+        self.used = np.zeros(self.capacity, dtype=np.int64)
+        self.clock = 0
+
+    def place(self, rows: Array) -> tuple[Array, Array]:
+        """Slots of at most ``capacity`` distinct rows, and which of them have to be filled."""
+        self.clock += 1
+        slots = self.slot[rows]
+        missing = slots < 0
+        self.used[slots[~missing]] = self.clock
+        if count := int(missing.sum()):
+            free = np.argpartition(self.used, count - 1)[:count] if count < self.capacity else np.arange(count)
+            before = self.row[free]
+            self.slot[before[before >= 0]] = -1
+            self.row[free], self.slot[rows[missing]], self.used[free] = rows[missing], free, self.clock
+            slots[missing] = free
+        return slots, missing
+
+    def forget(self) -> None:
+        """Drop all rows: filling some has failed."""
+        self.slot[:], self.row[:], self.used[:] = -1, -1, 0
+
+
+class CachedRows:
+    """What providers with a cache share; they compute rows into it."""
+
+    single = False
+
+    def __init__(self, m: int, dtype: Any, megabytes: float, threads: int) -> None:
+        self.m, self.dtype, self.megabytes, self.threads = m, np.dtype(dtype), megabytes, threads
+        self.cache = RowCache(m, dtype, megabytes)
+        self.evaluations = 0
+
+    def add(self, rows: Array, coef: Array, F: Array) -> None:
+        """F += Σ coef_r K[r, :] for distinct rows."""
+        for first in range(0, len(rows), BATCH):
+            part = rows[first : first + BATCH]
+            self._batch(part, np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64), F)
+
+    def rows(self, indices: Array) -> Array:
+        """Whole rows of the kernel matrix, a copy."""
+        out = np.empty((len(indices), self.m), dtype=self.dtype)
+        nothing = np.zeros(self.m)
+        distinct, back = np.unique(indices, return_inverse=True)
+        for first in range(0, len(distinct), BATCH):
+            part = distinct[first : first + BATCH]
+            self._batch(part, np.zeros(len(part)), nothing)
+            here = np.flatnonzero((back >= first) & (back < first + len(part)))
+            out[here] = self.cache.store[self.cache.slot[indices[here]]]
+        return out
+
+    def _batch(self, rows: Array, coef: Array, F: Array) -> None:
+        slots, missing = self.cache.place(rows)
+        self.evaluations += int(missing.sum()) * self.m
+        try:
+            self._fill_add(rows[missing], slots[missing], slots, coef, F)
+        except BaseException:
+            self.cache.forget()
+            raise
+
+    def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
+        raise NotImplementedError
+
+    def widen(self) -> None:
+        """Go over to double precision."""
+        raise NotImplementedError
+
+
+class NativeRows(CachedRows):
+    """Kernels of the core. Single precision where that is accurate enough, on rows laid out to be read fast."""
+
+    def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
+        X = lean(X)
+        self.double = kernel.core(X, threads)
+        quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
+        self.quick = self.double if quick is None else kernel.core(quick, threads)
+        self.single = quick is not None
+        super().__init__(X.shape[0], np.float32 if self.single else np.float64, megabytes, threads)
+
+    def widen(self) -> None:
+        """Go over to double precision; what the cache holds is dropped."""
+        self.quick, self.single, self.dtype = self.double, False, np.dtype(np.float64)
+        self.cache = RowCache(self.m, np.float64, self.megabytes)
+
+    def diagonal(self) -> Array:
+        """K(x_i, x_i)."""
+        return np.asarray(self.double.diagonal())
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """K of these rows and columns, padded with zeros to a multiple of eight columns."""
+        out = np.zeros((len(rows), _padded(len(cols))), dtype=self.dtype)
+        self.quick.block(rows, cols, out, self.threads)
+        self.evaluations += len(rows) * len(cols)
+        return out
+
+    def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """Σ coef_r K[r, cols], in float64."""
+        coef = np.ascontiguousarray(coef, dtype=np.float64)[None]
+        return np.asarray(self.double.scores(rows, coef, self.double, cols, self.threads)[0])
+
+    def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
+        self.quick.fill_add(self.cache.store, missing, missing_slots, slots, coef, F, self.threads)
+
+
+class FunctionRows(CachedRows):
+    """A user's function K(A, B), asked for some rows against all."""
+
+    def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
+        super().__init__(X.shape[0], np.float64, megabytes, threads)
+        self.X, self.kernel = X, kernel
+
+    def _values(self, rows: Array, cols: Array | None) -> Array:
+        B = self.X if cols is None else self.X[cols]
+        assert self.kernel.function is not None
+        values = self.kernel.function(self.X[rows], B)
+        return checked_values(values, (len(rows), B.shape[0]), "the kernel function")
+
+    def diagonal(self) -> Array:
+        """K(x_i, x_i), by blocks along the diagonal."""
+        pieces = (np.arange(k, min(k + 64, self.m)) for k in range(0, self.m, 64))
+        return np.concatenate([np.diagonal(self._values(p, p)).astype(np.float64) for p in pieces])
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """K of these rows and columns, padded with zeros to a multiple of eight columns."""
+        out = np.zeros((len(rows), _padded(len(cols))))
+        out[:, : len(cols)] = self._values(rows, cols)
+        self.evaluations += len(rows) * len(cols)
+        return out
+
+    def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """Σ coef_r K[r, cols], in float64."""
+        size = max(1, PIECE // max(len(rows), 1))
+        pieces = (cols[k : k + size] for k in range(0, len(cols), size))
+        return np.concatenate([np.zeros(0), *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)])
+
+    def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
+        if len(missing):
+            self.cache.store[missing_slots] = self._values(missing, None)
+        _core.add_slots(self.cache.store, slots, coef, F, self.threads)
+
+
+class PrecomputedRows:
+    """A kernel matrix that the user has computed, used where it lies."""
+
+    single = False
+
+    def __init__(self, K: Array, threads: int) -> None:
+        self.K, self.m, self.dtype, self.threads, self.evaluations = K, K.shape[0], K.dtype, threads, 0
+
+    def widen(self) -> None:
+        """Nothing to do."""
+
+    def diagonal(self) -> Array:
+        """K(x_i, x_i)."""
+        return np.diagonal(self.K).astype(np.float64)
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """K of these rows and columns, padded with zeros to a multiple of eight columns."""
+        out = np.zeros((len(rows), _padded(len(cols))), dtype=self.dtype)
+        out[:, : len(cols)] = self.K[np.ix_(rows, cols)]
+        return out
+
+    def rows(self, indices: Array) -> Array:
+        """Whole rows of the kernel matrix, a copy."""
+        return self.K[indices]
+
+    def add(self, rows: Array, coef: Array, F: Array) -> None:
+        """F += Σ coef_r K[r, :]."""
+        for first in range(0, len(rows), BATCH):
+            part = np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64)
+            _core.add_slots(self.K, rows[first : first + BATCH], part, F, self.threads)
+
+    def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """Σ coef_r K[r, cols], in float64."""
+        F = np.zeros(self.m)
+        self.add(rows, coef, F)
+        return F[cols]
+
+
+class SubsetRows:
+    """Some rows and columns of another provider, whose cache they share."""
+
+    def __init__(self, whole: Any, index: Array) -> None:
+        self.whole, self.index, self.m, self.dtype = whole, index, len(index), whole.dtype
+
+    @property
+    def evaluations(self) -> int:
+        """Those of the whole."""
+        return int(self.whole.evaluations)
+
+    @property
+    def single(self) -> bool:
+        """As the whole."""
+        return bool(self.whole.single)
+
+    def widen(self) -> None:
+        """Of the whole."""
+        self.whole.widen()
+        self.dtype = self.whole.dtype
+
+    def diagonal(self) -> Array:
+        """K(x_i, x_i)."""
+        return np.asarray(self.whole.diagonal()[self.index])
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """K of these rows and columns, padded with zeros to a multiple of eight columns."""
+        return np.asarray(self.whole.block(self.index[rows], self.index[cols]))
+
+    def rows(self, indices: Array) -> Array:
+        """Rows of this part of the matrix, a copy."""
+        return np.ascontiguousarray(self.whole.rows(self.index[indices])[:, self.index])
+
+    def add(self, rows: Array, coef: Array, F: Array) -> None:
+        """F += Σ coef_r K[r, :]."""
+        all_of_it = np.zeros(self.whole.m)
+        self.whole.add(self.index[rows], coef, all_of_it)
+        F += all_of_it[self.index]
+
+    def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """Σ coef_r K[r, cols], in float64."""
+        return np.asarray(self.whole.exact(self.index[rows], coef, self.index[cols]))
+
+
+class PartRows:
+    """The kernel rows of each part of a problem.
+
+    Parts share the rows of the whole matrix if that fits into the cache; otherwise each has its own columns only, and
+    one part at a time has rows in memory.
+    """
+
+    def __init__(self, X: Any, kernel: Kernel, indices: list[Array | None], megabytes: float, threads: int) -> None:
+        self.X, self.kernel, self.indices, self.megabytes, self.threads = X, kernel, indices, megabytes, threads
+        self.wide: set[int] = set()
+        self.earlier = 0
+        self.at: int | None = None
+        self.whole = None
+        if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or indices == [None]:
+            self.whole = provider(X, kernel, megabytes, threads)
+        self.current: Any = None
+
+    def __call__(self, k: int) -> Any:
+        """The provider of part k; that of another part is given up."""
+        if self.at != k:
+            if self.whole is None and self.current is not None:
+                self.earlier += self.current.evaluations
+            index, self.at = self.indices[k], k
+            if self.whole is not None:
+                self.current = self.whole if index is None else SubsetRows(self.whole, index)
+            else:
+                self.current = provider(self.X[index], self.kernel, self.megabytes, self.threads)
+            if k in self.wide:
+                self.widen(k)
+        return self.current
+
+    def widen(self, k: int) -> None:
+        """Part k, and those that share its rows, go over to double precision."""
+        self.wide |= {k} if self.whole is None else set(range(len(self.indices)))
+        rows = self(k)
+        if rows.single:
+            rows.widen()
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed so far."""
+        if self.whole is not None:
+            return int(self.whole.evaluations)
+        return self.earlier + (0 if self.current is None else int(self.current.evaluations))
+
+
+def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> Any:
+    """The rows of the kernel matrix of X."""
+    if kernel.name == "precomputed":
+        return PrecomputedRows(X, threads)
+    kind = NativeRows if kernel.native else FunctionRows
+    return kind(X, kernel, megabytes, threads)
+
+
+def lean(X: Any) -> Any:
+    """X in the layout that the core reads fastest: CSR unless many entries are stored."""
+    size = X.shape[0] * X.shape[1]
+    if sparse.issparse(X):
+        return X.toarray() if X.nnz > SPARSE_BELOW * size else X
+    return sparse.csr_matrix(X) if np.count_nonzero(X) < SPARSE_BELOW * size else X
+
+
+def _single(X: Any, kernel: Kernel, double: Any) -> Any:
+    """The lean rows X in single precision, or None where kernel values would suffer.
+
+    The argument of exp has an absolute error of about 1e-7 γ‖x‖². Moving dense rows to their centre, which changes no
+    distance, helps where all of them are far from the origin.
+    """
+    with np.errstate(over="ignore"):
+        norms = np.asarray(double.norms())
+        if norms.max(initial=0.0) > 1e30:
+            return None
+        if kernel.name in ("rbf", "laplacian", "chi2"):
+            error = 1e-7 * kernel.gamma * float(norms.max(initial=0.0))
+            if error > 1e-5 and kernel.name == "rbf" and not sparse.issparse(X):
+                centred = X - X.mean(axis=0, dtype=np.float64)
+                error = 1e-7 * kernel.gamma * float(np.einsum("ij,ij->i", centred, centred).max(initial=0.0))
+                if error <= 1e-4:
+                    return centred.astype(np.float32)
+            if error > 1e-4:
+                return None
+    if sparse.issparse(X):
+        return sparse.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), X.shape)
+    return np.ascontiguousarray(X, dtype=np.float32)
+
+
+def _padded(n: int) -> int:
+    return -(-n // 8) * 8

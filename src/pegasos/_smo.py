@@ -1,0 +1,293 @@
+"""Sequential minimal optimisation with a batched working set, for kernel machines.
+
+Each round takes the variables that violate the optimality conditions most, half of them kept from the round before,
+computes their k × k part of the kernel matrix, solves the dual over them by pairs of second-order choice (Fan, Chen &
+Lin 2005), and adds the rows of what has changed to the scores: the rows are computed together, as fast as a matrix
+product, and added up in float64. ThunderSVM (Wen et al. 2018) and oneDAL work so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos import _core
+from pegasos._certificate import Bounds
+from pegasos._data import Array
+from pegasos._engine import saved
+from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._working_set import newton_steps, select
+
+#: Variables of a working set at first, and at most.
+START, LIMIT = 1024, 4096
+
+#: Share of free variables in a working set beyond which it is doubled.
+CROWDED = 0.7
+
+#: A certificate may cost this share of the kernel values computed since the last one.
+SHARE = 1 / 40
+
+#: Steps for each variable up to which a small problem is solved beyond its tolerance.
+EAGER = 20
+
+#: Steps on a working set at a time; one that needs more is helped by Newton's method.
+PIECE = 20_000
+
+#: Rounds in a row that may gain nothing but rounding errors.
+PATIENCE = 5
+
+#: Why a part can come to rest before its goal; a saved state holds the index.
+REASONS = (
+    None,
+    "max_iter reached",
+    "no further progress in double precision",
+    "the kernel is not positive semi-definite",
+)
+
+
+class _State:
+    """Where the solution of one part is."""
+
+    def __init__(self, part: Part, size: int, goal: float) -> None:
+        self.part = part
+        self.gamma, self.F = np.zeros(part.size), np.zeros(part.m)
+        self.working = np.zeros(0, dtype=np.int64)
+        self.size, self.goal, self.violation = size, goal, np.inf
+        self.steps, self.idle, self.over = 0, 0, 0
+        self.objective = 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether a working set holds all variables that can move."""
+        return bool(np.count_nonzero(self.part.lo < self.part.hi) <= self.size)
+
+    @property
+    def rests(self) -> bool:
+        """Whether there is nothing to do for now."""
+        return self.over > 0 or self.violation <= self.goal
+
+    def scalars(self) -> Array:
+        """All that is not an array, for a saved state."""
+        return np.array([self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.objective])
+
+
+class SMOEngine:
+    """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
+
+    def __init__(
+        self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
+    ) -> None:
+        self.problem, self.tol, self.max_steps, self.fixed = problem, tol, max_steps, working_set is not None
+        self.states = [_State(part, working_set or START, tol) for part in problem.pieces]
+        self.indefinite = False
+        self.before, self.certified_at = 0, 0
+        self.errors = np.zeros(problem.parts)
+        self._diagonal: tuple[int, Array] | None = None
+        self._block: tuple[int, Array, Array] | None = None
+
+    # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed so far, but for certificates."""
+        return self.before + self.problem.rows.evaluations
+
+    @property
+    def epochs(self) -> float:
+        """Kernel values, in rows of the kernel matrix."""
+        return self.evaluations / max(1, int(self.problem.X.shape[0]))
+
+    @property
+    def steps(self) -> list[int]:
+        """Pairs of variables moved, for each part."""
+        return [state.steps for state in self.states]
+
+    @property
+    def eager(self) -> bool:
+        """Small problems, solved as a whole, are brought to the last digits while that takes few steps."""
+        return all(state.whole and state.steps <= EAGER * state.part.size for state in self.states)
+
+    @property
+    def stuck(self) -> str | None:
+        if not all(state.rests for state in self.states):
+            return None
+        if self.indefinite:
+            return REASONS[3]
+        return next((REASONS[state.over] for state in self.states if state.over), None)
+
+    def due(self, tol: float) -> bool:
+        if all(state.rests for state in self.states):
+            return True
+        cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
+        return bool(SHARE * (self.evaluations - self.certified_at) > cost)
+
+    def model(self) -> tuple[Array, Array]:
+        """Feasible dual variables of all parts, one after the other; the certificate finds the biases."""
+        gammas = [state.part.feasible(state.gamma) for state in self.states]
+        return np.concatenate(gammas), np.zeros(len(self.states))
+
+    def duals(self) -> Array | None:
+        return None
+
+    def lower_bound(self) -> Array | None:
+        return None
+
+    def certify(self, gamma: Array) -> Bounds:
+        """The certificate of feasible dual variables."""
+        bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
+        self.certified_at = self.evaluations
+        if self.indefinite:  # there is no duality then
+            return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
+        return bounds
+
+    def learn(self, bounds: Bounds) -> None:
+        """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
+        for k, state in enumerate([] if self.indefinite else self.states):
+            gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
+            if not state.rests or state.over:
+                continue
+            if gap > self.tol * primal:
+                state.goal *= float(np.clip(0.5 * self.tol * primal / gap, 1e-3, 0.5)) if gap < np.inf else 0.1
+            elif self.eager:
+                state.goal *= 1e-3
+            else:
+                continue
+            if self.errors[k] > 0.1 * state.goal and self.problem.rows(k).single:
+                self.problem.rows.widen(k)
+                self._refresh(k, state)
+
+    def _refresh(self, k: int, state: _State) -> None:
+        """The scores once more, in double precision."""
+        coef = state.part.coefficients(state.gamma)
+        support = np.flatnonzero(coef)
+        if len(support):
+            state.F = self.problem.rows(k).exact(support, coef[support], np.arange(state.part.m))
+        self._block = None
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """A round of one part."""
+        for k, state in enumerate(self.states):
+            if not state.rests:
+                self._round(k, state)
+                return
+
+    def _round(self, k: int, state: _State) -> None:
+        part = state.part
+        g = part.t - state.F[part.row]
+        up, low = state.gamma < part.hi, state.gamma > part.lo
+        top = float(g[up].max(initial=-np.inf))
+        bottom = float(g[low].min(initial=np.inf))
+        state.violation = top - bottom
+        if state.rests:
+            return
+        if not np.isfinite(state.violation):
+            raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
+        whole = state.whole
+        working = (
+            np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, top, bottom)
+        )
+        self._solve(k, state, working, g, whole)
+        free = np.count_nonzero((state.gamma[working] > part.lo[working]) & (state.gamma[working] < part.hi[working]))
+        if not self.fixed and free > CROWDED * state.size and state.size < LIMIT:
+            state.size *= 2
+        state.working = working
+
+    def _solve(self, k: int, state: _State, working: Array, g: Array, whole: bool) -> None:
+        """Solve the dual over a working set, and bring the scores up to date."""
+        part, rows = state.part, self.problem.rows(k)
+        K, count = self._values(k, working, rows), len(working)
+        local = np.zeros((5, K.shape[1]))
+        diagonal, slope, gamma, lo, hi = local
+        of_all = self._diagonal_of(k, rows)[part.row], g, state.gamma, part.lo, part.hi
+        for to, values in zip(local, of_all, strict=True):
+            to[:count] = values[working]
+        left = 2**62 if self.max_steps is None else max(self.max_steps - state.steps, 0)
+        steps, _, _, indefinite = _core.smo_block(
+            K, diagonal, slope, gamma, lo, hi, count, 0.0 if whole else 0.1, 0.5 * state.goal, min(left, PIECE)
+        )
+        state.steps += steps
+        self.indefinite |= indefinite
+        if steps == PIECE and not self.indefinite:
+            newton_steps(K[:, :count], slope[:count], gamma[:count], lo[:count], hi[:count])
+        change = gamma[:count] - state.gamma[working]
+        # D(γ + δ) − D(γ) = δ·(g − Kδ/2), and Kδ is what the slopes have lost.
+        gain = 0.5 * float(change @ (g[working] + slope[:count]))
+        state.gamma[working] = gamma[:count]
+        moved, back = np.unique(part.row[working[change != 0]], return_inverse=True)
+        rows.add(moved, np.bincount(back, weights=change[change != 0], minlength=len(moved)), state.F)
+        state.objective += gain
+        state.idle = 0 if gain > 1e-15 * abs(state.objective) else state.idle + 1
+        if state.idle >= PATIENCE:
+            state.over = 2
+        if self.max_steps is not None and state.steps >= self.max_steps:
+            state.over = 1
+
+    def _values(self, k: int, working: Array, rows: Any) -> Array:
+        """The kernel values of a working set; those of the last one are kept."""
+        if self._block is not None and self._block[0] == k and np.array_equal(self._block[1], working):
+            return self._block[2]
+        at = self.states[k].part.row[working]
+        K = rows.block(at, at)
+        if not np.isfinite(K).all():
+            i, j = np.argwhere(~np.isfinite(K))[0]
+            raise ValueError(
+                f"the kernel of rows {self._number(k, at[i])} and {self._number(k, at[j])} is {K[i, j]}: "
+                "scale the features, or lower gamma or degree"
+            )
+        self._block = k, working, K
+        return np.asarray(K)
+
+    def _number(self, k: int, row: int) -> int:
+        """The number in X of a row of part k."""
+        index = self.problem.pieces[k].index
+        return int(row if index is None else index[row])
+
+    def _diagonal_of(self, k: int, rows: Any) -> Array:
+        if self._diagonal is None or self._diagonal[0] != k:
+            self._diagonal = k, rows.diagonal()
+        return self._diagonal[1]
+
+    # --- the state ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        working = [state.working.astype(np.float64) for state in self.states]
+        return {
+            "gamma": np.concatenate([state.gamma for state in self.states]),
+            "F": np.concatenate([state.F for state in self.states]),
+            "working": np.concatenate(working),
+            "lengths": np.array([float(len(w)) for w in working]),
+            "scalars": np.array([state.scalars() for state in self.states]),
+            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
+            "counts": np.array([float(self.evaluations), float(self.certified_at), float(self.indefinite)]),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts, sizes = self.problem.parts, [part.size for part in self.problem.pieces]
+        lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.pieces]) for side in ("lo", "hi"))
+        gamma = saved(state, "gamma", (sum(sizes),))
+        if not bool(np.all((gamma >= lo) & (gamma <= hi))):
+            raise ValueError("state: 'gamma' has a value outside its bounds")
+        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),))
+        lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
+        working = saved(state, "working", (int(lengths.sum()),), low=0, whole=True).astype(np.int64)
+        scalars = saved(state, "scalars", (parts, 7))
+        for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(REASONS) - 1), strict=False):
+            saved({"scalars": column.copy()}, "scalars", (parts,), low=0, high=high, whole=True)
+        wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
+        counts = saved(state, "counts", (3,), low=0, whole=True)
+        kept = np.split(working, np.cumsum(lengths)[:-1])
+        if any(len(w) and w.max() >= size for w, size in zip(kept, sizes, strict=True)):
+            raise ValueError("state: 'working' names a variable that is not there")
+        scores = np.split(F, np.cumsum([part.m for part in self.problem.pieces])[:-1])
+        for mine, g, f, w, row in zip(self.states, self.problem.split(gamma), scores, kept, scalars, strict=True):
+            mine.gamma, mine.F, mine.working = g.copy(), f.copy(), w
+            mine.size, mine.steps, mine.idle, mine.over = (int(v) for v in row[:4])
+            mine.goal, mine.violation, mine.objective = (float(v) for v in row[4:])
+        self.problem.rows.wide = set(np.flatnonzero(wide).tolist())
+        self.problem.rows.at = None
+        self.before = int(counts[0]) - self.problem.rows.evaluations
+        self.certified_at, self.indefinite = int(counts[1]), bool(counts[2])
+        self._block = self._diagonal = None

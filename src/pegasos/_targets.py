@@ -1,0 +1,53 @@
+"""Labels and targets as the problems take them, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from pegasos._data import Array
+
+
+def class_labels(X: Any, y: Any) -> Array:
+    """Checked class labels."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
+    if not quick:
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            row = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+        check_classification_targets(y)
+    return np.asarray(y)
+
+
+def real_targets(X: Any, y: Any) -> Array:
+    """Checked real targets, float64."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(y, warn=True)
+    check_consistent_length(X, y)
+    try:
+        target: Array = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numbers for regression: {error}") from None
+    if not np.isfinite(target).all():
+        row = int(np.flatnonzero(~np.isfinite(target))[0])
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(target[row]) else 'infinity'} at row {row}")
+    return target
+
+
+def class_factors(class_weight: Any, classes: Array, labels: Array) -> Array | None:
+    """The weight of each class, or None for all ones."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
+        named = sorted(map(repr, unknown))
+        raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
+    return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)

@@ -1,0 +1,25 @@
+"""scikit-learn's own checks of the kernel estimators' manners, without a single exception."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pegasos import SMO, SVC, SVR
+
+
+@parametrize_with_checks([SVC(), SVR()])
+def test_defaults(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        SVC(kernel="linear", n_jobs=2),
+        SVC(kernel="laplacian"),
+        SVC(kernel="poly", coef0=1.0),
+        SVC(kernel="precomputed"),
+        SVC(break_ties=True, solver=SMO(working_set=16)),
+        SVR(kernel="linear"),
+        SVR(kernel="precomputed"),
+    ]
+)
+def test_variants(estimator, check):
+    check(estimator)
