@@ -43,8 +43,8 @@ void block(const KernelRowsObject& x, Index a, Index b, MutableMatrix<Real> out,
     if (out.shape(0) < a.shape(0) || out.shape(1) < b.shape(0))
         throw std::invalid_argument("out is too small for the block");
     nb::gil_scoped_release release;
-    kernel_block<Real>(x.rows, a.data(), std::int64_t(a.shape(0)), b.data(), std::int64_t(b.shape(0)), out.data(),
-                       std::int64_t(out.shape(1)), threads);
+    kernel_block<Real>(x.rows, a.data(), std::int64_t(a.shape(0)), b.data(), std::int64_t(b.shape(0)),
+                       out.data(), std::int64_t(out.shape(1)), threads);
 }
 
 template <class Real>
@@ -56,8 +56,8 @@ std::vector<Real*> slot_pointers(const Index& slots, Real* base, std::int64_t ca
 }
 
 template <class Real>
-void fill_add(const KernelRowsObject& x, MutableMatrix<Real> store, Index missing, Index missing_slots, Index slots,
-              Vector<double> coef, MutableVector<double> F, int threads) {
+void fill_add(const KernelRowsObject& x, MutableMatrix<Real> store, Index missing, Index missing_slots,
+              Index slots, Vector<double> coef, MutableVector<double> F, int threads) {
     const std::int64_t m = x.rows.rows(), count = std::int64_t(slots.shape(0));
     check_shape(store, std::int64_t(store.shape(0)), m, "store");
     check_index(missing, m, "row index");
@@ -67,8 +67,8 @@ void fill_add(const KernelRowsObject& x, MutableMatrix<Real> store, Index missin
     const auto fill = slot_pointers(missing_slots, store.data(), std::int64_t(store.shape(0)), m);
     const auto rows = slot_pointers(slots, store.data(), std::int64_t(store.shape(0)), m);
     nb::gil_scoped_release release;
-    kernel_fill_add<Real>(x.rows, missing.data(), fill.data(), std::int64_t(fill.size()), rows.data(), coef.data(),
-                          count, F.data(), threads);
+    kernel_fill_add<Real>(x.rows, missing.data(), fill.data(), std::int64_t(fill.size()), rows.data(),
+                          coef.data(), count, F.data(), threads);
 }
 
 template <class Real>
@@ -82,9 +82,9 @@ void add_slots(Matrix<Real> store, Index slots, Vector<double> coef, MutableVect
 }
 
 template <class Real>
-nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<double> g, MutableVector<double> a,
-                      Vector<double> lo, Vector<double> hi, std::int64_t k, double relative, double absolute,
-                      std::int64_t max_steps) {
+nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<double> g,
+                      MutableVector<double> a, Vector<double> lo, Vector<double> hi, std::int64_t k,
+                      double relative, double absolute, std::int64_t max_steps) {
     const std::int64_t stride = std::int64_t(K.shape(1));
     if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 4 || k > stride)
         throw std::invalid_argument("K must have k rows, padded to a multiple of four columns");
@@ -98,8 +98,8 @@ nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<dou
     {
         nb::gil_scoped_release release;
         r = static_cast<const VectorEntry<Real>&>(kernel_table())
-                .smo_block({k, stride, K.data(), diagonal.data(), lo.data(), hi.data(), g.data(), a.data(), up.data(),
-                            low.data(), relative, absolute, max_steps});
+                .smo_block({k, stride, K.data(), diagonal.data(), lo.data(), hi.data(), g.data(), a.data(),
+                            up.data(), low.data(), relative, absolute, max_steps});
     }
     return nb::make_tuple(r.steps, r.first, r.last, r.indefinite);
 }
@@ -113,10 +113,10 @@ void register_kernels(nb::module_& m) {
     nb::class_<KernelRowsObject>(m, "KernelRows")
         .def(
             "__init__",
-            [](KernelRowsObject* self, const RowsObject& rows, const std::string& name, double gamma, double coef0,
-               std::int64_t degree, int threads) {
-                new (self)
-                    KernelRowsObject{KernelRows(rows.view, kernel_of(name, gamma, coef0, degree), threads), rows};
+            [](KernelRowsObject* self, const RowsObject& rows, const std::string& name, double gamma,
+               double coef0, std::int64_t degree, int threads) {
+                new (self) KernelRowsObject{
+                    KernelRows(rows.view, kernel_of(name, gamma, coef0, degree), threads), rows};
             },
             "rows"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "threads"_a)
         .def_prop_ro("rows", [](const KernelRowsObject& x) { return x.rows.rows(); })
@@ -151,19 +151,21 @@ void register_kernels(nb::module_& m) {
                 check_shape(coef, outputs, count, "coef");
                 OutMatrix out = new_matrix(outputs, n);
                 nb::gil_scoped_release release;
-                kernel_scores(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs, x.rows,
-                              x_index ? x_index->data() : nullptr, n, out.data(), threads);
+                kernel_scores(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs,
+                              x.rows, x_index ? x_index->data() : nullptr, n, out.data(), threads);
                 return out;
             },
-            nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a, nb::arg("x_index").noconvert().none(),
-            "threads"_a);
+            nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a,
+            nb::arg("x_index").noconvert().none(), "threads"_a);
 
-    m.def("add_slots", &add_slots<float>, strict("store"), strict("slots"), strict("coef"), strict("F"), "threads"_a);
-    m.def("add_slots", &add_slots<double>, strict("store"), strict("slots"), strict("coef"), strict("F"), "threads"_a);
-    m.def("smo_block", &solve_block<float>, strict("K"), strict("diagonal"), strict("g"), strict("a"), strict("lo"),
-          strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
-    m.def("smo_block", &solve_block<double>, strict("K"), strict("diagonal"), strict("g"), strict("a"), strict("lo"),
-          strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+    m.def("add_slots", &add_slots<float>, strict("store"), strict("slots"), strict("coef"), strict("F"),
+          "threads"_a);
+    m.def("add_slots", &add_slots<double>, strict("store"), strict("slots"), strict("coef"), strict("F"),
+          "threads"_a);
+    m.def("smo_block", &solve_block<float>, strict("K"), strict("diagonal"), strict("g"), strict("a"),
+          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+    m.def("smo_block", &solve_block<double>, strict("K"), strict("diagonal"), strict("g"), strict("a"),
+          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
 }
 
 }  // namespace pegasos::bind

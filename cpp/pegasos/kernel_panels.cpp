@@ -1,5 +1,7 @@
-// The loops of kernel_panels.hpp, compiled with PEGASOS_ISA set to the name of the instruction set this copy is for.
+// The loops of kernel_panels.hpp, compiled with PEGASOS_ISA set to the name of the instruction set this copy
+// is for.
 #include "pegasos/kernel_panels.hpp"
+
 #include "pegasos/vectors.hpp"
 
 namespace pegasos {
@@ -8,8 +10,8 @@ namespace {
 using std::int32_t;
 using std::int64_t;
 
-// Half a lane group: one AVX register. Templates forget attributes, so what may lie anywhere in memory has types of its
-// own.
+// Half a lane group: one AVX register. Templates forget attributes, so what may lie anywhere in memory has
+// types of its own.
 typedef float Floats __attribute__((vector_size(32)));
 typedef double Doubles __attribute__((vector_size(32)));
 typedef int32_t Ints __attribute__((vector_size(32)));
@@ -57,7 +59,8 @@ V magnitude(V v) {
     return most(v, -v);
 }
 
-// --- sums over the entries of x ---------------------------------------------------------------------------------
+// --- sums over the entries of x
+// ---------------------------------------------------------------------------------
 
 struct Dot {
     template <bool sparse, class Real, class V>
@@ -111,7 +114,8 @@ void sums(const DensePanelRows<Value>& x, const int64_t* rows, int count, const 
 }
 
 template <class Op, class Real, class Value, class Index>
-void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* packed, Real* out) {
+void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* packed,
+          Real* out) {
     using V = VecOf<Real>;
     constexpr int L = kernel_lanes<Real>, half = L / 2;
     for (int c = 0; c < count; ++c) {
@@ -138,7 +142,8 @@ void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count
     }
 }
 
-// --- kernel functions -------------------------------------------------------------------------------------------
+// --- kernel functions
+// -------------------------------------------------------------------------------------------
 
 // eˣ: x = n ln 2 + r with |r| ≤ ln 2 / 2, and Taylor's series for e^r, whose rest is below the last place.
 template <class Real, class V>
@@ -151,8 +156,9 @@ V exponential(V x) {
     constexpr Real high = sizeof(Real) == 4 ? Real(0.693359375) : Real(6.93147180369123816490e-01);
     constexpr Real low = sizeof(Real) == 4 ? Real(-2.12194440e-4) : Real(1.90821492927058770002e-10);
     const V r = (within - n * high) - n * low;
-    constexpr double inverse[] = {1, 1, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040, 1. / 40320,
-                                  1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
+    constexpr double inverse[] = {
+        1,         1,          1. / 2,      1. / 6,       1. / 24,       1. / 120,       1. / 720,
+        1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
     V e = zero + Real(inverse[S::terms]);
 #pragma GCC unroll 16
     for (int t = S::terms - 1; t >= 0; --t) e = e * r + Real(inverse[t]);
@@ -216,7 +222,8 @@ void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) 
     }
 }
 
-// --- from lanes to rows -----------------------------------------------------------------------------------------
+// --- from lanes to rows
+// -----------------------------------------------------------------------------------------
 
 // Eight by eight, by three rounds of exchanges at distance 1, 2 and 4.
 void transpose_eight(const float* s, float* const* out, int64_t at) {
@@ -277,7 +284,8 @@ void panel(const Rows& x, const PanelJob<Real>& job) {
     }
 }
 
-// --- rows added up ----------------------------------------------------------------------------------------------
+// --- rows added up
+// ----------------------------------------------------------------------------------------------
 
 inline Doubles four(const double* p) { return load(p); }
 inline Doubles four(const float* p) {
@@ -302,7 +310,8 @@ void add(const Real* const* rows, const double* coef, int count, double* F, int6
     }
 }
 
-// --- the working set of SMO -------------------------------------------------------------------------------------
+// --- the working set of SMO
+// -------------------------------------------------------------------------------------
 
 constexpr double infinite = __builtin_inf();
 
@@ -326,7 +335,8 @@ constexpr Doubles nothing = {-infinite, -infinite, -infinite, -infinite}, start 
 template <class Real>
 BlockResult smo_block(const BlockProblem<Real>& p) {
     const int64_t padded = (p.k + 3) / 4 * 4;
-    // Added to g, −∞ and ∞ take a variable out of the search for the largest that can grow, the smallest that can fall.
+    // Added to g, −∞ and ∞ take a variable out of the search for the largest that can grow, the smallest that
+    // can fall.
     const auto refresh = [&](int64_t t) {
         p.up[t] = p.a[t] < p.hi[t] ? 0.0 : -infinite;
         p.low[t] = p.a[t] > p.lo[t] ? 0.0 : infinite;

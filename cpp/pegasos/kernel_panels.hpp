@@ -4,16 +4,18 @@
 //   poly       (γ⟨a, x⟩ + c)^d            laplacian   exp(−γ‖a − x‖₁)
 //   sigmoid    tanh(γ⟨a, x⟩ + c)          chi2        exp(−γ Σ_k (a_k − x_k)²/(a_k + x_k))
 //
-// A "panel" holds the values of a group of rows a, one a lane, against a stretch of rows x. The group's rows lie
-// interleaved, packed[k * lanes + l], so that one entry of x, loaded once, meets all lanes: as fast for each stored
-// entry of a sparse x as a matrix product is for each entry of a dense one. What x lacks costs nothing, because every
-// kernel here is a function of a sum over the stored entries of x alone and of a norm of a:
+// A "panel" holds the values of a group of rows a, one a lane, against a stretch of rows x. The group's rows
+// lie interleaved, packed[k * lanes + l], so that one entry of x, loaded once, meets all lanes: as fast for
+// each stored entry of a sparse x as a matrix product is for each entry of a dense one. What x lacks costs
+// nothing, because every kernel here is a function of a sum over the stored entries of x alone and of a norm
+// of a:
 //
 //   ‖a − x‖²      = ‖a‖² + ‖x‖² − 2 Σ a_k x_k
 //   ‖a − x‖₁      = ‖a‖₁ + Σ (|a_k − x_k| − |a_k|)
 //   χ²(a, x)      = ‖a‖₁ + Σ ((a_k − x_k)²/(a_k + x_k) − a_k)      for a, x ≥ 0
 //
-// Every value is computed by itself, in one order: it does not depend on the group, the stretch or the threads.
+// Every value is computed by itself, in one order: it does not depend on the group, the stretch or the
+// threads.
 #pragma once
 #include <cstdint>
 
@@ -42,8 +44,8 @@ struct SparsePanelRows {
     const Index *indices, *indptr;
 };
 
-// out[l][c] = K(lane l, x_r) for r = index[first + c] (or first + c without an index), c < count; lanes without a
-// destination are left out.
+// out[l][c] = K(lane l, x_r) for r = index[first + c] (or first + c without an index), c < count; lanes
+// without a destination are left out.
 template <class Real>
 struct PanelJob {
     const Kernel* kernel;
@@ -65,8 +67,8 @@ struct BlockResult {
     bool indefinite;     // whether a pair of rows showed that the kernel is not positive semi-definite
 };
 
-// A working set of k variables: maximise Σ g δ − ½ δᵀKδ with lo ≤ a + δ ≤ hi and Σδ = 0, by pairs of variables.
-// K (k × stride) and all arrays are padded to a multiple of eight. g and a are kept up to date.
+// A working set of k variables: maximise Σ g δ − ½ δᵀKδ with lo ≤ a + δ ≤ hi and Σδ = 0, by pairs of
+// variables. K (k × stride) and all arrays are padded to a multiple of eight. g and a are kept up to date.
 template <class Real>
 struct BlockProblem {
     std::int64_t k, stride;

@@ -12,7 +12,8 @@
 namespace pegasos {
 namespace {
 
-// Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its panel.
+// Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its
+// panel.
 constexpr int64_t stretch_bytes = 1 << 17;
 
 template <class Real, class T>
@@ -47,7 +48,8 @@ void with_layout(const KernelRows& x, F&& f) {
 
 template <class Real>
 void check_precision(const KernelRows& x) {
-    if (std::is_same_v<Real, float> && !x.single()) throw std::invalid_argument("single precision needs float values");
+    if (std::is_same_v<Real, float> && !x.single())
+        throw std::invalid_argument("single precision needs float values");
 }
 
 template <class Real, class Rows>
@@ -58,7 +60,7 @@ void run_panel(const Rows& x, const PanelJob<Real>& job) {
 // Rows interleaved in groups of lanes; rows of a sparse layout leave most of it zero.
 template <class Real>
 class Packed {
-   public:
+ public:
     static constexpr int L = kernel_lanes<Real>;
 
     Packed(const KernelRows& a, const int64_t* index, int64_t count)
@@ -86,7 +88,7 @@ class Packed {
         return plain_ && dense ? nullptr : norms_.data() + g * L;
     }
 
-   private:
+ private:
     static constexpr std::align_val_t line{64};
     struct Free {
         void operator()(Real* p) const { ::operator delete[](p, line); }
@@ -137,7 +139,8 @@ int64_t KernelRows::cols() const {
     return std::visit([](const auto& r) { return r.cols; }, view);
 }
 bool KernelRows::single() const {
-    return std::visit([]<class Rows>(const Rows&) { return std::is_same_v<typename Rows::Value, float>; }, view);
+    return std::visit([]<class Rows>(const Rows&) { return std::is_same_v<typename Rows::Value, float>; },
+                      view);
 }
 
 void kernel_diagonal(const KernelRows& x, double* out) {
@@ -200,7 +203,8 @@ void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* f
             }
             std::vector<const Real*> here(std::size_t(count), nullptr);
             for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
-            static_cast<const VectorEntry<Real>&>(kernel_table()).add(here.data(), coef, int(count), F + first, n);
+            static_cast<const VectorEntry<Real>&>(kernel_table())
+                .add(here.data(), coef, int(count), F + first, n);
         });
     });
 }
@@ -217,8 +221,9 @@ void add_rows(const Real* const* rows, const double* coef, int64_t count, double
     });
 }
 
-void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, const double* coef, int64_t outputs,
-                   const KernelRows& x, const int64_t* x_index, int64_t m, double* out, int threads) {
+void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, const double* coef,
+                   int64_t outputs, const KernelRows& x, const int64_t* x_index, int64_t m, double* out,
+                   int threads) {
     constexpr int L = Packed<double>::L;
     // Groups of rows a packed together: as many as a few megabytes hold.
     const int64_t room = std::max<int64_t>(1, (int64_t(4) << 20) / (64 * std::max<int64_t>(1, a.cols())));
@@ -259,8 +264,8 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
 
 template void kernel_block<float>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, float*,
                                   int64_t, int);
-template void kernel_block<double>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, double*,
-                                   int64_t, int);
+template void kernel_block<double>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t,
+                                   double*, int64_t, int);
 template void kernel_fill_add<float>(const KernelRows&, const int64_t*, float* const*, int64_t,
                                      const float* const*, const double*, int64_t, double*, int);
 template void kernel_fill_add<double>(const KernelRows&, const int64_t*, double* const*, int64_t,

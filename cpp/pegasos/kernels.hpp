@@ -30,15 +30,17 @@ void kernel_block(const KernelRows&, const std::int64_t* a, std::int64_t count_a
 
 // Computes the rows missing[p] of the kernel matrix into fill[p], then F += Σ_r coef[r] rows[r].
 template <class Real>
-void kernel_fill_add(const KernelRows&, const std::int64_t* missing, Real* const* fill, std::int64_t count_missing,
-                     const Real* const* rows, const double* coef, std::int64_t count, double* F, int threads);
+void kernel_fill_add(const KernelRows&, const std::int64_t* missing, Real* const* fill,
+                     std::int64_t count_missing, const Real* const* rows, const double* coef,
+                     std::int64_t count, double* F, int threads);
 
 // F += Σ_r coef[r] rows[r] for rows of n numbers that are there already.
 template <class Real>
-void add_rows(const Real* const* rows, const double* coef, std::int64_t count, double* F, std::int64_t n, int threads);
+void add_rows(const Real* const* rows, const double* coef, std::int64_t count, double* F, std::int64_t n,
+              int threads);
 
-// out[o * m + j] = Σ_i coef[o * count + i] K(a_i, x_index[j]) in double precision, for `outputs` sets of coefficients;
-// a_i are the rows of `a` that a_index names, or all.
+// out[o * m + j] = Σ_i coef[o * count + i] K(a_i, x_index[j]) in double precision, for `outputs` sets of
+// coefficients; a_i are the rows of `a` that a_index names, or all.
 void kernel_scores(const KernelRows& a, const std::int64_t* a_index, std::int64_t count, const double* coef,
                    std::int64_t outputs, const KernelRows& x, const std::int64_t* x_index, std::int64_t m,
                    double* out, int threads);

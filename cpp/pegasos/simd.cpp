@@ -4,12 +4,12 @@
 #include "pegasos/envelope.hpp"
 #include "pegasos/kernel_panels.hpp"
 
-#define PEGASOS_DECLARE(isa)                         \
-    namespace simd {                                 \
-    extern const Kernels<float> table_float_##isa;   \
-    extern const Kernels<double> table_double_##isa; \
-    extern const Syrk table_syrk_##isa;              \
-    }                                                \
+#define PEGASOS_DECLARE(isa)                           \
+    namespace simd {                                   \
+    extern const Kernels<float> table_float_##isa;     \
+    extern const Kernels<double> table_double_##isa;   \
+    extern const Syrk table_syrk_##isa;                \
+    }                                                  \
     extern const EnvelopeKernels table_envelope_##isa; \
     extern const KernelTable table_kernel_##isa;
 
