@@ -155,7 +155,7 @@ class SMOEngine:
                 state.goal *= 1e-3
             else:
                 continue
-            if self.errors[k] > 0.1 * state.goal and self.problem.rows(k).single:
+            if self.errors[k] > 0.1 * state.goal:
                 self.problem.rows.widen(k)
                 self._refresh(k, state)
             # Violations below the rounding of the scores mean nothing.
@@ -165,7 +165,8 @@ class SMOEngine:
                 state.over = 2
 
     def _refresh(self, k: int, state: _State) -> None:
-        """The scores once more, in double precision."""
+        """The scores once more, in double precision, of variables that add up to zero."""
+        state.gamma = state.part.feasible(state.gamma)
         coef = state.part.coefficients(state.gamma)
         support = np.flatnonzero(coef)
         if len(support):
