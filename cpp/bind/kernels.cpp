@@ -86,8 +86,8 @@ nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<dou
                       MutableVector<double> a, Vector<double> lo, Vector<double> hi, std::int64_t k,
                       double relative, double absolute, std::int64_t max_steps) {
     const std::int64_t stride = std::int64_t(K.shape(1));
-    if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 4 || k > stride)
-        throw std::invalid_argument("K must have k rows, padded to a multiple of four columns");
+    if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 8 || k > stride)
+        throw std::invalid_argument("K must have k rows, padded to a multiple of eight columns");
     check_length(diagonal, stride, "diagonal");
     check_length(g, stride, "g");
     check_length(a, stride, "a");

@@ -10,15 +10,25 @@ namespace {
 using std::int32_t;
 using std::int64_t;
 
-// Half a lane group: one AVX register. Templates forget attributes, so what may lie anywhere in memory has
-// types of its own.
-typedef float Floats __attribute__((vector_size(32)));
-typedef double Doubles __attribute__((vector_size(32)));
-typedef int32_t Ints __attribute__((vector_size(32)));
-typedef int64_t Longs __attribute__((vector_size(32)));
-typedef float LooseFloats __attribute__((vector_size(32), aligned(4), may_alias));
-typedef double LooseDoubles __attribute__((vector_size(32), aligned(8), may_alias));
-typedef float LooseFour __attribute__((vector_size(16), aligned(4), may_alias));
+// The widest register: a lane group fills one, or two halves. Templates forget attributes, so what may lie
+// anywhere in memory has types of its own.
+#ifdef __AVX512F__
+#define PEGASOS_WIDTH 64
+#else
+#define PEGASOS_WIDTH 32
+#endif
+constexpr int parts = 64 / PEGASOS_WIDTH, doubles = PEGASOS_WIDTH / 8;
+typedef float Floats __attribute__((vector_size(PEGASOS_WIDTH)));
+typedef double Doubles __attribute__((vector_size(PEGASOS_WIDTH)));
+typedef int32_t Ints __attribute__((vector_size(PEGASOS_WIDTH)));
+typedef int64_t Longs __attribute__((vector_size(PEGASOS_WIDTH)));
+typedef float LooseFloats __attribute__((vector_size(PEGASOS_WIDTH), aligned(4), may_alias));
+typedef double LooseDoubles __attribute__((vector_size(PEGASOS_WIDTH), aligned(8), may_alias));
+typedef float LooseHalf __attribute__((vector_size(PEGASOS_WIDTH / 2), aligned(4), may_alias));
+// Eight floats, for the way from lanes to rows.
+typedef float Eight __attribute__((vector_size(32)));
+typedef int32_t EightInts __attribute__((vector_size(32)));
+typedef float LooseEight __attribute__((vector_size(32), aligned(4), may_alias));
 
 inline Floats load(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
 inline Doubles load(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
@@ -88,28 +98,32 @@ struct ChiSquared {
 template <class Op, class Real, class Value, int count>
 void dense_sums(const Value* const* x, int64_t cols, const Real* packed, Real* out) {
     using V = VecOf<Real>;
-    constexpr int L = kernel_lanes<Real>, half = L / 2;
-    V s[count][2] = {};
+    constexpr int L = kernel_lanes<Real>, part = L / parts;
+    V s[count][parts] = {};
     for (int64_t k = 0; k < cols; ++k) {
-        const V a0 = load(packed + k * L), a1 = load(packed + k * L + half);
-#pragma GCC unroll 8
+        V a[parts];
+#pragma GCC unroll 2
+        for (int h = 0; h < parts; ++h) a[h] = load(packed + k * L + h * part);
+#pragma GCC unroll 16
         for (int r = 0; r < count; ++r) {
             const Real v = Real(x[r][k]);
-            s[r][0] = Op::template add<false>(s[r][0], v, a0);
-            s[r][1] = Op::template add<false>(s[r][1], v, a1);
+#pragma GCC unroll 2
+            for (int h = 0; h < parts; ++h) s[r][h] = Op::template add<false>(s[r][h], v, a[h]);
         }
     }
-    for (int r = 0; r < count; ++r) store(out + r * L, s[r][0]), store(out + r * L + half, s[r][1]);
+    for (int r = 0; r < count; ++r)
+        for (int h = 0; h < parts; ++h) store(out + r * L + h * part, s[r][h]);
 }
 
 template <class Op, class Real, class Value>
 void sums(const DensePanelRows<Value>& x, const int64_t* rows, int count, const Real* packed, Real* out) {
-    constexpr int together = 6, L = kernel_lanes<Real>;
+    constexpr int together = parts == 1 ? 16 : 6, L = kernel_lanes<Real>;
     const Value* p[tile];
     for (int c = 0; c < count; ++c) p[c] = x.data + rows[c] * x.stride;
     int c = 0;
     for (; c + together <= count; c += together)
         dense_sums<Op, Real, Value, together>(p + c, x.cols, packed, out + c * L);
+    for (; c + 4 <= count; c += 4) dense_sums<Op, Real, Value, 4>(p + c, x.cols, packed, out + c * L);
     for (; c < count; ++c) dense_sums<Op, Real, Value, 1>(p + c, x.cols, packed, out + c * L);
 }
 
@@ -117,28 +131,30 @@ template <class Op, class Real, class Value, class Index>
 void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* packed,
           Real* out) {
     using V = VecOf<Real>;
-    constexpr int L = kernel_lanes<Real>, half = L / 2;
+    constexpr int L = kernel_lanes<Real>, part = L / parts;
     for (int c = 0; c < count; ++c) {
         const Index end = x.indptr[rows[c] + 1];
         Index p = x.indptr[rows[c]];
-        V s[4][2] = {};
+        V s[4][parts] = {};
         for (; p + 4 <= end; p += 4) {
 #pragma GCC unroll 4
             for (int u = 0; u < 4; ++u) {
                 const Real v = Real(x.data[p + u]);
                 const Real* a = packed + int64_t(x.indices[p + u]) * L;
-                s[u][0] = Op::template add<true>(s[u][0], v, load(a));
-                s[u][1] = Op::template add<true>(s[u][1], v, load(a + half));
+#pragma GCC unroll 2
+                for (int h = 0; h < parts; ++h)
+                    s[u][h] = Op::template add<true>(s[u][h], v, load(a + h * part));
             }
         }
         for (; p < end; ++p) {
             const Real v = Real(x.data[p]);
             const Real* a = packed + int64_t(x.indices[p]) * L;
-            s[0][0] = Op::template add<true>(s[0][0], v, load(a));
-            s[0][1] = Op::template add<true>(s[0][1], v, load(a + half));
+#pragma GCC unroll 2
+            for (int h = 0; h < parts; ++h) s[0][h] = Op::template add<true>(s[0][h], v, load(a + h * part));
         }
-        store(out + c * L, (s[0][0] + s[1][0]) + (s[2][0] + s[3][0]));
-        store(out + c * L + half, (s[0][1] + s[1][1]) + (s[2][1] + s[3][1]));
+#pragma GCC unroll 2
+        for (int h = 0; h < parts; ++h)
+            store(out + c * L + h * part, (s[0][h] + s[1][h]) + (s[2][h] + s[3][h]));
     }
 }
 
@@ -184,10 +200,11 @@ V power(V x, int64_t degree) {
 }
 
 template <class Real, class F>
-void each_half(Real* s, int count, F&& f) {
-    constexpr int L = kernel_lanes<Real>, half = L / 2;
+void each_part(Real* s, int count, F&& f) {
+    constexpr int L = kernel_lanes<Real>, part = L / parts;
     for (int c = 0; c < count; ++c)
-        for (int h = 0; h < 2; ++h) store(s + c * L + h * half, f(load(s + c * L + h * half), c, h));
+#pragma GCC unroll 2
+        for (int h = 0; h < parts; ++h) store(s + c * L + h * part, f(load(s + c * L + h * part), c, h));
 }
 
 template <class Real>
@@ -195,27 +212,27 @@ void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) 
     using V = VecOf<Real>;
     const Kernel& kernel = *job.kernel;
     const Real gamma = Real(kernel.gamma), c0 = Real(kernel.coef0);
-    V norms[2] = {};
+    V norms[parts] = {};
     if (job.lane_norms)
-        for (int h = 0; h < 2; ++h) norms[h] = load(job.lane_norms + h * (kernel_lanes<Real> / 2));
+        for (int h = 0; h < parts; ++h) norms[h] = load(job.lane_norms + h * (kernel_lanes<Real> / parts));
     switch (kernel.kind) {
         case KernelKind::linear:
             break;
         case KernelKind::poly:
-            each_half<Real>(s, count, [&](V v, int, int) { return power<V>(gamma * v + c0, kernel.degree); });
+            each_part<Real>(s, count, [&](V v, int, int) { return power<V>(gamma * v + c0, kernel.degree); });
             break;
         case KernelKind::sigmoid:
-            each_half<Real>(s, count, [&](V v, int, int) { return tangent<Real, V>(gamma * v + c0); });
+            each_part<Real>(s, count, [&](V v, int, int) { return tangent<Real, V>(gamma * v + c0); });
             break;
         case KernelKind::rbf:
-            each_half<Real>(s, count, [&](V v, int c, int h) {
+            each_part<Real>(s, count, [&](V v, int c, int h) {
                 const V apart = most(norms[h] + job.row_norms[rows[c]] - 2 * v, V{});
                 return exponential<Real, V>(-gamma * apart);
             });
             break;
         case KernelKind::laplacian:
         case KernelKind::chi2:
-            each_half<Real>(s, count, [&](V v, int, int h) {
+            each_part<Real>(s, count, [&](V v, int, int h) {
                 return exponential<Real, V>(-gamma * most(norms[h] + v, V{}));
             });
             break;
@@ -228,23 +245,23 @@ void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) 
 // Eight by eight, by three rounds of exchanges at distance 1, 2 and 4.
 void transpose_eight(const float* s, float* const* out, int64_t at) {
     constexpr int L = kernel_lanes<float>;
-    Floats r[8], t[8];
-    for (int i = 0; i < 8; ++i) r[i] = load(s + i * L);
+    Eight r[8], t[8];
+    for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const LooseEight*>(s + i * L);
     for (int i = 0; i < 8; i += 2) {
-        t[i] = __builtin_shuffle(r[i], r[i + 1], Ints{0, 8, 2, 10, 4, 12, 6, 14});
-        t[i + 1] = __builtin_shuffle(r[i], r[i + 1], Ints{1, 9, 3, 11, 5, 13, 7, 15});
+        t[i] = __builtin_shuffle(r[i], r[i + 1], EightInts{0, 8, 2, 10, 4, 12, 6, 14});
+        t[i + 1] = __builtin_shuffle(r[i], r[i + 1], EightInts{1, 9, 3, 11, 5, 13, 7, 15});
     }
     for (int i = 0; i < 8; i += 4)
         for (int j = i; j < i + 2; ++j) {
-            r[j] = __builtin_shuffle(t[j], t[j + 2], Ints{0, 1, 8, 9, 4, 5, 12, 13});
-            r[j + 2] = __builtin_shuffle(t[j], t[j + 2], Ints{2, 3, 10, 11, 6, 7, 14, 15});
+            r[j] = __builtin_shuffle(t[j], t[j + 2], EightInts{0, 1, 8, 9, 4, 5, 12, 13});
+            r[j + 2] = __builtin_shuffle(t[j], t[j + 2], EightInts{2, 3, 10, 11, 6, 7, 14, 15});
         }
     for (int j = 0; j < 4; ++j) {
-        t[j] = __builtin_shuffle(r[j], r[j + 4], Ints{0, 1, 2, 3, 8, 9, 10, 11});
-        t[j + 4] = __builtin_shuffle(r[j], r[j + 4], Ints{4, 5, 6, 7, 12, 13, 14, 15});
+        t[j] = __builtin_shuffle(r[j], r[j + 4], EightInts{0, 1, 2, 3, 8, 9, 10, 11});
+        t[j + 4] = __builtin_shuffle(r[j], r[j + 4], EightInts{4, 5, 6, 7, 12, 13, 14, 15});
     }
     for (int l = 0; l < 8; ++l)
-        if (out[l]) store(out[l] + at, t[l]);
+        if (out[l]) *reinterpret_cast<LooseEight*>(out[l] + at) = t[l];
 }
 
 template <class Real>
@@ -287,27 +304,30 @@ void panel(const Rows& x, const PanelJob<Real>& job) {
 // --- rows added up
 // ----------------------------------------------------------------------------------------------
 
-inline Doubles four(const double* p) { return load(p); }
-inline Doubles four(const float* p) {
-    return __builtin_convertvector(*reinterpret_cast<const LooseFour*>(p), Doubles);
+inline Doubles widened(const double* p) { return load(p); }
+inline Doubles widened(const float* p) {
+    return __builtin_convertvector(*reinterpret_cast<const LooseHalf*>(p), Doubles);
+}
+
+// A few rows at a time, each read in one go: more of them than the processor can follow would be read slowly.
+template <class Real, int rows_together>
+void add_some(const Real* const* rows, const double* coef, double* F, int64_t n) {
+    int64_t j = 0;
+    for (; j + doubles <= n; j += doubles) {
+        Doubles s = load(F + j);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows_together; ++r) s += coef[r] * widened(rows[r] + j);
+        store(F + j, s);
+    }
+    for (; j < n; ++j)
+        for (int r = 0; r < rows_together; ++r) F[j] += coef[r] * double(rows[r][j]);
 }
 
 template <class Real>
 void add(const Real* const* rows, const double* coef, int count, double* F, int64_t n) {
-    int64_t j = 0;
-    for (; j + 16 <= n; j += 16) {
-        Doubles s[4];
-        for (int u = 0; u < 4; ++u) s[u] = load(F + j + 4 * u);
-        for (int r = 0; r < count; ++r)
-#pragma GCC unroll 4
-            for (int u = 0; u < 4; ++u) s[u] += coef[r] * four(rows[r] + j + 4 * u);
-        for (int u = 0; u < 4; ++u) store(F + j + 4 * u, s[u]);
-    }
-    for (; j < n; ++j) {
-        double s = F[j];
-        for (int r = 0; r < count; ++r) s += coef[r] * double(rows[r][j]);
-        F[j] = s;
-    }
+    int r = 0;
+    for (; r + 8 <= count; r += 8) add_some<Real, 8>(rows + r, coef + r, F, n);
+    for (; r < count; ++r) add_some<Real, 1>(rows + r, coef + r, F, n);
 }
 
 // --- the working set of SMO
@@ -325,16 +345,18 @@ struct Best {
     }
     int64_t first() const {
         double v = value[0], at = index[0];
-        for (int u = 1; u < 4; ++u)
+        for (int u = 1; u < doubles; ++u)
             if (value[u] > v || (value[u] == v && index[u] < at)) v = value[u], at = index[u];
         return int64_t(at);
     }
 };
-constexpr Doubles nothing = {-infinite, -infinite, -infinite, -infinite}, start = {0, 1, 2, 3};
 
 template <class Real>
 BlockResult smo_block(const BlockProblem<Real>& p) {
-    const int64_t padded = (p.k + 3) / 4 * 4;
+    const int64_t padded = (p.k + 7) / 8 * 8;
+    const Doubles nothing = Doubles{} - infinite;
+    Doubles start;
+    for (int u = 0; u < doubles; ++u) start[u] = u;
     // Added to g, −∞ and ∞ take a variable out of the search for the largest that can grow, the smallest that
     // can fall.
     const auto refresh = [&](int64_t t) {
@@ -350,8 +372,8 @@ BlockResult smo_block(const BlockProblem<Real>& p) {
         Best top{nothing, start};
         Doubles at = start;
         const Real *Ki = p.K + i * p.stride, *Kj = p.K + j * p.stride;
-        for (int64_t t = 0; t < padded; t += 4, at += 4) {
-            const Doubles g = load(p.g + t) - step * (four(Ki + t) - four(Kj + t));
+        for (int64_t t = 0; t < padded; t += doubles, at += doubles) {
+            const Doubles g = load(p.g + t) - step * (widened(Ki + t) - widened(Kj + t));
             store(p.g + t, g);
             top.see(g + load(p.up + t), at);
         }
@@ -361,14 +383,14 @@ BlockResult smo_block(const BlockProblem<Real>& p) {
         Best gain{nothing, start};
         Doubles least_low = -nothing;
         at = start;
-        for (int64_t t = 0; t < padded; t += 4, at += 4) {
+        for (int64_t t = 0; t < padded; t += doubles, at += doubles) {
             const Doubles v = load(p.g + t) + load(p.low + t), apart = gi - v;
             least_low = least(least_low, v);
-            const Doubles bend = most((Kii + load(p.diagonal + t)) - 2 * four(Ki + t), Doubles{} + 1e-12);
+            const Doubles bend = most((Kii + load(p.diagonal + t)) - 2 * widened(Ki + t), Doubles{} + 1e-12);
             gain.see(apart > Doubles{} ? apart * apart / bend : nothing, at);
         }
         double bottom = least_low[0];
-        for (int u = 1; u < 4; ++u) bottom = least_low[u] < bottom ? least_low[u] : bottom;
+        for (int u = 1; u < doubles; ++u) bottom = least_low[u] < bottom ? least_low[u] : bottom;
         result.last = gi - bottom;
         if (result.steps == 0) {
             result.first = result.last;

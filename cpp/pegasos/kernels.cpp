@@ -12,9 +12,15 @@
 namespace pegasos {
 namespace {
 
+<<<<<<< ours
 // Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its
 // panel.
 constexpr int64_t stretch_bytes = 1 << 17;
+=======
+// Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its
+// panel.
+constexpr int64_t stretch_bytes = 1 << 18;
+>>>>>>> theirs
 
 template <class Real, class T>
 inline constexpr bool offered = std::is_same_v<Real, double> || std::is_same_v<T, float>;
@@ -167,20 +173,36 @@ template <class Real>
 void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const int64_t* b, int64_t count_b,
                   Real* out, int64_t stride, int threads) {
     check_precision<Real>(x);
-    const Packed<Real> packed(x, a, count_a);
     constexpr int L = Packed<Real>::L;
-    const int64_t stretch = stretch_of(x), stretches = (count_b + stretch - 1) / stretch;
-    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
-        parallel_for(threads, stretches, [&](int64_t t) {
-            const int64_t first = t * stretch, count = std::min(stretch, count_b - first);
-            for (int64_t g = 0; g < packed.groups(); ++g) {
-                Real* to[L];
-                for (int l = 0; l < L; ++l)
-                    to[l] = g * L + l < count_a ? out + (g * L + l) * stride + first : nullptr;
-                run_panel<Real>(rows, {&x.kernel, b, first, count, packed.group(g),
-                                       packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
-            }
+    // Rows packed at a time, and columns in a task: a symmetric block is computed where a task reaches the
+    // diagonal or lies above it, and copied below.
+    constexpr int64_t batch = 8 * L, width = 256;
+    const int64_t tasks = (count_b + width - 1) / width;
+    const bool symmetric = count_a == count_b && std::equal(a, a + count_a, b);
+    for (int64_t begin = 0; begin < count_a; begin += batch) {
+        const Packed<Real> packed(x, a + begin, std::min(batch, count_a - begin));
+        const int64_t skipped = symmetric ? begin / width : 0;
+        with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+            parallel_for(threads, tasks - skipped, [&](int64_t t) {
+                const int64_t first = (skipped + t) * width, count = std::min(width, count_b - first);
+                for (int64_t g = 0; g < packed.groups(); ++g) {
+                    Real* to[L];
+                    for (int l = 0; l < L; ++l) {
+                        const int64_t row = begin + g * L + l;
+                        to[l] = g * L + l < packed.count() ? out + row * stride + first : nullptr;
+                    }
+                    run_panel<Real>(rows, {&x.kernel, b, first, count, packed.group(g),
+                                           packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
+                }
+            });
         });
+    }
+    if (!symmetric) return;
+    parallel_for(threads, tasks, [&](int64_t t) {
+        for (int64_t p = (t + 1) * width; p < count_a; ++p) {
+            const int64_t end = std::min((t + 1) * width, p / batch * batch / width * width);
+            for (int64_t q = t * width; q < end; ++q) out[p * stride + q] = out[q * stride + p];
+        }
     });
 }
 

@@ -23,7 +23,7 @@ struct KernelRows {
 // K(x_i, x_i) of every row.
 void kernel_diagonal(const KernelRows&, double* out);
 
-// out[p * stride + q] = K(x_a[p], x_b[q]).
+// out[p * stride + q] = K(x_a[p], x_b[q]). Of a block with a = b, which is symmetric, half is copied.
 template <class Real>
 void kernel_block(const KernelRows&, const std::int64_t* a, std::int64_t count_a, const std::int64_t* b,
                   std::int64_t count_b, Real* out, std::int64_t stride, int threads);

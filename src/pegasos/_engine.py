@@ -12,6 +12,9 @@ from pegasos._data import Array
 #: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
 CHUNK = 20_000_000
 
+#: Why a fit, or an engine that counts for itself, stops at the limit of iterations: more of them could help.
+MAX_ITER = "max_iter reached"
+
 
 class Engine(Protocol):
     """Runs a solver on a problem, a bounded piece of work at a time."""

@@ -14,7 +14,7 @@ import numpy as np
 from pegasos._certificate import Bounds, Certificate, certify
 from pegasos._checkpoint import CheckpointFile
 from pegasos._data import Array
-from pegasos._engine import Engine, saved
+from pegasos._engine import MAX_ITER, Engine, saved
 from pegasos._interrupt import Interrupts
 from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
@@ -86,7 +86,7 @@ def run(
             loop.save()
             raise
         if file is not None:
-            if loop.converged or engine.stuck is not None:
+            if loop.converged or engine.stuck not in (None, MAX_ITER):
                 file.remove()
             else:
                 loop.save()
@@ -193,7 +193,7 @@ class _Loop:
 
     def _limit(self) -> str | None:
         if self.engine.epochs >= self.limits.max_iter:
-            return "max_iter reached"
+            return MAX_ITER
         if self.limits.max_time is not None and self._seconds() >= self.limits.max_time:
             return "max_time reached"
         return None

@@ -167,4 +167,7 @@ class KernelProblem:
         norm = float(coef[support] @ scores[support])
         loss = float(part.weight @ part.core.value(np.ascontiguousarray(scores + b), part.y)) / self.total
         primal = 0.5 * self.lam * norm + loss
-        return primal, self.lam * (float(part.t @ gamma) - 0.5 * norm), b, error
+        dual = self.lam * (float(part.t @ gamma) - 0.5 * norm)
+        if primal < dual <= primal + 1e-12 * abs(primal):  # rounding
+            dual = primal
+        return primal, dual, b, error

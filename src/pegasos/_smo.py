@@ -15,12 +15,16 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._engine import saved
+from pegasos._engine import MAX_ITER, saved
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._working_set import newton_steps, select
 
 #: Variables of a working set at first, and at most.
 START, LIMIT = 1024, 4096
+
+#: The violation that is aimed at, in units of ``tol``: pairs of variables come to rest just below LIBSVM's, a batch of
+#: them may leave as much in many places.
+CLOSER = 0.5
 
 #: Share of free variables in a working set beyond which it is doubled.
 CROWDED = 0.7
@@ -35,12 +39,12 @@ EAGER = 20
 PIECE = 20_000
 
 #: Rounds in a row that may gain nothing but rounding errors.
-PATIENCE = 5
+PATIENCE = 10
 
 #: Why a part can come to rest before its goal; a saved state holds the index.
 REASONS = (
     None,
-    "max_iter reached",
+    MAX_ITER,
     "no further progress in double precision",
     "the kernel is not positive semi-definite",
 )
@@ -53,7 +57,7 @@ class _State:
         self.part = part
         self.gamma, self.F = np.zeros(part.size), np.zeros(part.m)
         self.working = np.zeros(0, dtype=np.int64)
-        self.size, self.goal, self.violation = size, goal, np.inf
+        self.size, self.goal, self.violation, self.best = size, goal, np.inf, np.inf
         self.steps, self.idle, self.over = 0, 0, 0
         self.objective = 0.0
 
@@ -69,7 +73,9 @@ class _State:
 
     def scalars(self) -> Array:
         """All that is not an array, for a saved state."""
-        return np.array([self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.objective])
+        return np.array(
+            [self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.best, self.objective]
+        )
 
 
 class SMOEngine:
@@ -79,9 +85,9 @@ class SMOEngine:
         self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
     ) -> None:
         self.problem, self.tol, self.max_steps, self.fixed = problem, tol, max_steps, working_set is not None
-        self.states = [_State(part, working_set or START, tol) for part in problem.pieces]
+        self.states = [_State(part, working_set or START, CLOSER * tol) for part in problem.pieces]
         self.indefinite = False
-        self.before, self.certified_at = 0, 0
+        self.before, self.work, self.certified_at = 0, 0, 0
         self.errors = np.zeros(problem.parts)
         self._diagonal: tuple[int, Array] | None = None
         self._block: tuple[int, Array, Array] | None = None
@@ -95,8 +101,8 @@ class SMOEngine:
 
     @property
     def epochs(self) -> float:
-        """Kernel values, in rows of the kernel matrix."""
-        return self.evaluations / max(1, int(self.problem.X.shape[0]))
+        """Kernel values used, whether computed or found in the cache, in rows of the kernel matrix."""
+        return self.work / max(1, int(self.problem.X.shape[0]))
 
     @property
     def steps(self) -> list[int]:
@@ -120,7 +126,7 @@ class SMOEngine:
         if all(state.rests for state in self.states):
             return True
         cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
-        return bool(SHARE * (self.evaluations - self.certified_at) > cost)
+        return bool(SHARE * (self.work - self.certified_at) > cost)
 
     def model(self) -> tuple[Array, Array]:
         """Feasible dual variables of all parts, one after the other; the certificate finds the biases."""
@@ -136,7 +142,7 @@ class SMOEngine:
     def certify(self, gamma: Array) -> Bounds:
         """The certificate of feasible dual variables."""
         bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
-        self.certified_at = self.evaluations
+        self.certified_at = self.work
         if self.indefinite:  # there is no duality then
             return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
         return bounds
@@ -153,12 +159,18 @@ class SMOEngine:
                 state.goal *= 1e-3
             else:
                 continue
-            if self.errors[k] > 0.1 * state.goal and self.problem.rows(k).single:
+            if self.errors[k] > 0.1 * state.goal:
                 self.problem.rows.widen(k)
                 self._refresh(k, state)
+            # Violations below the rounding of the scores mean nothing.
+            least = 4 * np.finfo(float).eps * float(max(np.abs(state.part.t).max(), np.abs(state.F).max()))
+            state.goal = max(state.goal, least)
+            if state.violation <= least:
+                state.over = 2
 
     def _refresh(self, k: int, state: _State) -> None:
-        """The scores once more, in double precision."""
+        """The scores once more, in double precision, of variables that add up to zero."""
+        state.gamma = state.part.feasible(state.gamma)
         coef = state.part.coefficients(state.gamma)
         support = np.flatnonzero(coef)
         if len(support):
@@ -218,8 +230,12 @@ class SMOEngine:
         state.gamma[working] = gamma[:count]
         moved, back = np.unique(part.row[working[change != 0]], return_inverse=True)
         rows.add(moved, np.bincount(back, weights=change[change != 0], minlength=len(moved)), state.F)
+        self.work += len(working) ** 2 + len(moved) * part.m
         state.objective += gain
-        state.idle = 0 if gain > 1e-15 * abs(state.objective) else state.idle + 1
+        if gain > 1e-15 * abs(state.objective) or state.violation < 0.9 * state.best:
+            state.idle, state.best = 0, min(state.best, state.violation)
+        else:
+            state.idle += 1
         if state.idle >= PATIENCE:
             state.over = 2
         if self.max_steps is not None and state.steps >= self.max_steps:
@@ -261,7 +277,7 @@ class SMOEngine:
             "lengths": np.array([float(len(w)) for w in working]),
             "scalars": np.array([state.scalars() for state in self.states]),
             "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
-            "counts": np.array([float(self.evaluations), float(self.certified_at), float(self.indefinite)]),
+            "counts": np.array([self.evaluations, self.work, self.certified_at, self.indefinite], dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -273,11 +289,11 @@ class SMOEngine:
         F = saved(state, "F", (sum(part.m for part in self.problem.pieces),))
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, whole=True).astype(np.int64)
-        scalars = saved(state, "scalars", (parts, 7))
+        scalars = saved(state, "scalars", (parts, 8))
         for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(REASONS) - 1), strict=False):
             saved({"scalars": column.copy()}, "scalars", (parts,), low=0, high=high, whole=True)
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
-        counts = saved(state, "counts", (3,), low=0, whole=True)
+        counts = saved(state, "counts", (4,), low=0, whole=True)
         kept = np.split(working, np.cumsum(lengths)[:-1])
         if any(len(w) and w.max() >= size for w, size in zip(kept, sizes, strict=True)):
             raise ValueError("state: 'working' names a variable that is not there")
@@ -285,9 +301,11 @@ class SMOEngine:
         for mine, g, f, w, row in zip(self.states, self.problem.split(gamma), scores, kept, scalars, strict=True):
             mine.gamma, mine.F, mine.working = g.copy(), f.copy(), w
             mine.size, mine.steps, mine.idle, mine.over = (int(v) for v in row[:4])
-            mine.goal, mine.violation, mine.objective = (float(v) for v in row[4:])
+            mine.goal, mine.violation, mine.best, mine.objective = (float(v) for v in row[4:])
+            if mine.over == 1 and (self.max_steps is None or mine.steps < self.max_steps):
+                mine.over = 0
         self.problem.rows.wide = set(np.flatnonzero(wide).tolist())
         self.problem.rows.at = None
         self.before = int(counts[0]) - self.problem.rows.evaluations
-        self.certified_at, self.indefinite = int(counts[1]), bool(counts[2])
+        self.work, self.certified_at, self.indefinite = int(counts[1]), int(counts[2]), bool(counts[3])
         self._block = self._diagonal = None

@@ -89,5 +89,6 @@ def _direction(K: Array, g: Array) -> Array | None:
                 continue
             p, q = cho_solve(factor, np.column_stack([g, np.ones(len(g))])).T
             if np.isfinite(p).all() and np.isfinite(q).all() and (total := float(q.sum())) > 0:
-                return np.asarray(p - (float(p.sum()) / total) * q)
+                delta = p - (float(p.sum()) / total) * q
+                return np.asarray(delta - delta.mean())  # what rounding has left of the sum
     return None
