@@ -14,14 +14,8 @@
 //   ‖a − x‖₁      = ‖a‖₁ + Σ (|a_k − x_k| − |a_k|)
 //   χ²(a, x)      = ‖a‖₁ + Σ ((a_k − x_k)²/(a_k + x_k) − a_k)      for a, x ≥ 0
 //
-<<<<<<< ours
-// Every value is computed by itself, in one order: it does not depend on the group, the stretch or the
-// threads.
-=======
 // Every value is computed by itself, in one order that starts from x: it does not depend on the group, the
-// stretch or the
-// threads. K(a, x) and K(x, a) may differ in the last bit.
->>>>>>> theirs
+// stretch or the threads. K(a, x) and K(x, a) may differ in the last bit.
 #pragma once
 #include <cstdint>
 

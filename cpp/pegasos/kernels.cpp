@@ -12,15 +12,9 @@
 namespace pegasos {
 namespace {
 
-<<<<<<< ours
-// Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its
-// panel.
-constexpr int64_t stretch_bytes = 1 << 17;
-=======
 // Bytes of rows x that a task works on: what stays in the second-level cache beside a lane group and its
 // panel.
 constexpr int64_t stretch_bytes = 1 << 18;
->>>>>>> theirs
 
 template <class Real, class T>
 inline constexpr bool offered = std::is_same_v<Real, double> || std::is_same_v<T, float>;
