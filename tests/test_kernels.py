@@ -9,7 +9,8 @@ from sklearn.metrics import pairwise
 
 from pegasos import _core, _kernels
 from pegasos._data import view
-from pegasos._kernel_rows import FunctionRows, NativeRows, PartRows, PrecomputedRows, RowCache, SubsetRows, lean
+from pegasos._kernel_layout import compact, lean
+from pegasos._kernel_rows import FunctionRows, NativeRows, PartRows, PrecomputedRows, RowCache, SubsetRows
 from pegasos._kernels import NATIVE, Kernel
 
 REFERENCE = {
@@ -180,12 +181,62 @@ def test_rows_far_from_the_origin_are_centred_or_kept_in_double_precision(monkey
     assert not NativeRows(far, kernel, 10.0, 1).single
 
 
-def test_lean_keeps_the_entries():
-    dense, thin = np.ones((4, 3)), np.eye(10)
-    assert lean(dense) is dense
-    assert sparse.issparse(lean(thin))
-    np.testing.assert_array_equal(lean(sparse.csr_matrix(dense)), dense)
-    np.testing.assert_array_equal(lean(sparse.csr_matrix(thin)).toarray(), thin)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lean_rows_are_the_same_rows_with_their_columns_in_another_order(layout, dtype):
+    X = rows(70, 30).astype(dtype)
+    X[:, ::3] = 0
+    for density in (0.1, 1.0):
+        thin = X * (np.random.default_rng(1).random(X.shape) < density)
+        for threads in (1, 3):
+            found = lean(LAYOUTS[layout](thin), threads)
+            assert found.dtype == dtype
+            assert found.shape[1] == np.count_nonzero(thin.any(axis=0))
+            assert np.all(np.diff(np.count_nonzero(found.toarray(), axis=0)) <= 0)
+            assert found.nnz == np.count_nonzero(thin)
+            columns = sorted(map(tuple, thin.T[thin.any(axis=0)]))
+            assert sorted(map(tuple, found.toarray().T)) == columns
+
+
+def test_mostly_filled_rows_are_dense_and_nothing_else_changes():
+    X = rows(40, 6) + 1.0
+    np.testing.assert_array_equal(lean(sparse.csr_matrix(X)), X)
+    np.testing.assert_array_equal(compact(sparse.csr_matrix(X)), X)
+    thin = X * (np.random.default_rng(2).random(X.shape) < 0.2)
+    np.testing.assert_array_equal(compact(thin).toarray(), thin)
+    given = sparse.csr_matrix(thin)
+    assert compact(given) is given
+
+
+def test_columns_that_nobody_uses_take_no_room():
+    indptr = np.array([0, 2, 3, 3, 3, 3])
+    found = lean(sparse.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([5, 2**40, 5]), indptr), (5, 2**41)))
+    assert found.shape == (5, 2)
+    np.testing.assert_array_equal(found.toarray()[:2], [[1.0, 2.0], [3.0, 0.0]])
+    assert lean(sparse.csr_matrix((3, 2**41))).shape == (3, 1)
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "sigmoid", "rbf"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_inner_products_do_not_depend_on_the_side(name, layout):
+    X = rows(150, 40).astype(np.float32)
+    K = np.zeros((70, 150), dtype=np.float32)
+    core = Kernel(name, 0.3, 0.5, 3).core(LAYOUTS[layout](X))
+    core.block(np.arange(70), np.arange(150), K, 1)
+    other = np.zeros((150, 70), dtype=np.float32)
+    core.block(np.arange(150), np.arange(70), other, 1)
+    np.testing.assert_array_equal(K, other.T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scores_in_single_precision_are_close(layout):
+    X = rows(300, 20).astype(np.float32)
+    core = Kernel("rbf", 0.3).core(LAYOUTS[layout](X))
+    coef = np.random.default_rng(3).normal(size=(2, 300))
+    exact, quick = (core.scores(None, coef, core, None, 2, single) for single in (False, True))
+    np.testing.assert_allclose(exact, coef @ pairwise.rbf_kernel(X.astype(np.float64), gamma=0.3), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(quick, exact, atol=2e-5)
+    assert not np.array_equal(quick, exact)
 
 
 @pytest.mark.parametrize("weight", [None, np.array([1.0, 2.0, 0.0, 3.0])])

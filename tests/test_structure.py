@@ -22,7 +22,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 FLOORS = [
     {"_core", "_atomic", "_threads"},
     {"_data", "losses"},
-    {"_problem", "_dataset", "_targets", "_kernels"},
+    {"_problem", "_dataset", "_targets", "_kernels", "_kernel_layout"},
     {"_certificate", "_trace", "_kernel_rows"},
     {"_engine", "_kernel_problem"},
     {

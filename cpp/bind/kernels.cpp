@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "objects.hpp"
+#include "pegasos/kernel_layout.hpp"
 
 namespace pegasos::bind {
 namespace {
@@ -71,6 +72,23 @@ void fill_add(const KernelRowsObject& x, MutableMatrix<Real> store, Index missin
                           coef.data(), count, F.data(), threads);
 }
 
+OutMatrix scores(const KernelRowsObject& a, std::optional<Index> a_index, Matrix<double> coef,
+                 const KernelRowsObject& x, std::optional<Index> x_index, int threads, bool single) {
+    if (a.rows.cols() != x.rows.cols()) throw std::invalid_argument("rows of different widths");
+    if (a_index) check_index(*a_index, a.rows.rows(), "row index");
+    if (x_index) check_index(*x_index, x.rows.rows(), "row index");
+    const std::int64_t count = a_index ? std::int64_t(a_index->shape(0)) : a.rows.rows();
+    const std::int64_t n = x_index ? std::int64_t(x_index->shape(0)) : x.rows.rows();
+    const std::int64_t outputs = std::int64_t(coef.shape(0));
+    check_shape(coef, outputs, count, "coef");
+    OutMatrix out = new_matrix(outputs, n);
+    nb::gil_scoped_release release;
+    (single ? kernel_scores<float>
+            : kernel_scores<double>)(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs,
+                                     x.rows, x_index ? x_index->data() : nullptr, n, out.data(), threads);
+    return out;
+}
+
 template <class Real>
 void add_slots(Matrix<Real> store, Index slots, Vector<double> coef, MutableVector<double> F, int threads) {
     const std::int64_t n = std::int64_t(store.shape(1)), count = std::int64_t(slots.shape(0));
@@ -79,6 +97,25 @@ void add_slots(Matrix<Real> store, Index slots, Vector<double> coef, MutableVect
     const auto rows = slot_pointers(slots, store.data(), std::int64_t(store.shape(0)), n);
     nb::gil_scoped_release release;
     add_rows<Real>(rows.data(), coef.data(), count, F.data(), n, threads);
+}
+
+void nonzeros(const RowsObject& x, MutableVector<std::int64_t> of_row, MutableVector<std::int64_t> of_column,
+              int threads) {
+    check_length(of_row, x.rows(), "of_row");
+    check_length(of_column, x.cols(), "of_column");
+    nb::gil_scoped_release release;
+    count_nonzeros(x.view, of_row.data(), of_column.data(), threads);
+}
+
+template <class Value>
+void renumbered(const RowsObject& x, Vector<std::int32_t> rank, Index indptr,
+                MutableVector<std::int32_t> indices, MutableVector<Value> data, int threads) {
+    check_length(rank, x.cols(), "rank");
+    check_length(indptr, x.rows() + 1, "indptr");
+    check_length(indices, indptr.data()[x.rows()], "indices");
+    check_length(data, indptr.data()[x.rows()], "data");
+    nb::gil_scoped_release release;
+    renumber<Value>(x.view, rank.data(), indptr.data(), indices.data(), data.data(), threads);
 }
 
 template <class Real>
@@ -138,26 +175,14 @@ void register_kernels(nb::module_& m) {
              strict("slots"), strict("coef"), strict("F"), "threads"_a)
         .def("fill_add", &fill_add<double>, strict("store"), strict("missing"), strict("missing_slots"),
              strict("slots"), strict("coef"), strict("F"), "threads"_a)
-        .def(
-            "scores",
-            [](const KernelRowsObject& a, std::optional<Index> a_index, Matrix<double> coef,
-               const KernelRowsObject& x, std::optional<Index> x_index, int threads) {
-                if (a.rows.cols() != x.rows.cols()) throw std::invalid_argument("rows of different widths");
-                if (a_index) check_index(*a_index, a.rows.rows(), "row index");
-                if (x_index) check_index(*x_index, x.rows.rows(), "row index");
-                const std::int64_t count = a_index ? std::int64_t(a_index->shape(0)) : a.rows.rows();
-                const std::int64_t n = x_index ? std::int64_t(x_index->shape(0)) : x.rows.rows();
-                const std::int64_t outputs = std::int64_t(coef.shape(0));
-                check_shape(coef, outputs, count, "coef");
-                OutMatrix out = new_matrix(outputs, n);
-                nb::gil_scoped_release release;
-                kernel_scores(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs,
-                              x.rows, x_index ? x_index->data() : nullptr, n, out.data(), threads);
-                return out;
-            },
-            nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a,
-            nb::arg("x_index").noconvert().none(), "threads"_a);
+        .def("scores", &scores, nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a,
+             nb::arg("x_index").noconvert().none(), "threads"_a, "single"_a = false);
 
+    m.def("nonzeros", &nonzeros, "rows"_a, strict("of_row"), strict("of_column"), "threads"_a);
+    m.def("renumber", &renumbered<float>, "rows"_a, strict("rank"), strict("indptr"), strict("indices"),
+          strict("data"), "threads"_a);
+    m.def("renumber", &renumbered<double>, "rows"_a, strict("rank"), strict("indptr"), strict("indices"),
+          strict("data"), "threads"_a);
     m.def("add_slots", &add_slots<float>, strict("store"), strict("slots"), strict("coef"), strict("F"),
           "threads"_a);
     m.def("add_slots", &add_slots<double>, strict("store"), strict("slots"), strict("coef"), strict("F"),

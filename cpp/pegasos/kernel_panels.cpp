@@ -54,8 +54,6 @@ struct Of<double> {
 template <class Real>
 using VecOf = typename Of<Real>::Vec;
 
-constexpr int tile = 64;  // rows x whose sums are held before the kernel function is applied to them
-
 template <class V>
 V most(V a, V b) {
     return a < b ? b : a;
@@ -69,8 +67,7 @@ V magnitude(V v) {
     return most(v, -v);
 }
 
-// --- sums over the entries of x
-// ---------------------------------------------------------------------------------
+// --- sums over the entries of x --------------------------------------------------------------------------
 
 struct Dot {
     template <bool sparse, class Real, class V>
@@ -116,9 +113,10 @@ void dense_sums(const Value* const* x, int64_t cols, const Real* packed, Real* o
 }
 
 template <class Op, class Real, class Value>
-void sums(const DensePanelRows<Value>& x, const int64_t* rows, int count, const Real* packed, Real* out) {
+void sums(const DensePanelRows<Value>& x, const int64_t* rows, const std::uint8_t*, int count,
+          const Real* packed, Real* out) {
     constexpr int together = parts == 1 ? 16 : 6, L = kernel_lanes<Real>;
-    const Value* p[tile];
+    const Value* p[kernel_tile];
     for (int c = 0; c < count; ++c) p[c] = x.data + rows[c] * x.stride;
     int c = 0;
     for (; c + together <= count; c += together)
@@ -127,39 +125,66 @@ void sums(const DensePanelRows<Value>& x, const int64_t* rows, int count, const 
     for (; c < count; ++c) dense_sums<Op, Real, Value, 1>(p + c, x.cols, packed, out + c * L);
 }
 
-template <class Op, class Real, class Value, class Index>
-void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* packed,
-          Real* out) {
-    using V = VecOf<Real>;
-    constexpr int L = kernel_lanes<Real>, part = L / parts;
-    for (int c = 0; c < count; ++c) {
-        const Index end = x.indptr[rows[c] + 1];
-        Index p = x.indptr[rows[c]];
-        V s[4][parts] = {};
-        for (; p + 4 <= end; p += 4) {
+// One row, from its entry number `from` on: a single chain of additions, so that sums are symmetric.
+template <class Op, class Real, class Value, class Index, class V, int lines>
+void sparse_rest(const Value* data, const Index* indices, int64_t from, int64_t end, const Real* packed,
+                 V (&s)[lines]) {
+    constexpr int part = int(sizeof(V) / sizeof(Real)), width = part * lines;
+    for (int64_t p = from; p < end; ++p) {
+        const Real v = Real(data[p]);
+        const Real* a = packed + int64_t(indices[p]) * width;
 #pragma GCC unroll 4
-            for (int u = 0; u < 4; ++u) {
-                const Real v = Real(x.data[p + u]);
-                const Real* a = packed + int64_t(x.indices[p + u]) * L;
-#pragma GCC unroll 2
-                for (int h = 0; h < parts; ++h)
-                    s[u][h] = Op::template add<true>(s[u][h], v, load(a + h * part));
-            }
-        }
-        for (; p < end; ++p) {
-            const Real v = Real(x.data[p]);
-            const Real* a = packed + int64_t(x.indices[p]) * L;
-#pragma GCC unroll 2
-            for (int h = 0; h < parts; ++h) s[0][h] = Op::template add<true>(s[0][h], v, load(a + h * part));
-        }
-#pragma GCC unroll 2
-        for (int h = 0; h < parts; ++h)
-            store(out + c * L + h * part, (s[0][h] + s[1][h]) + (s[2][h] + s[3][h]));
+        for (int h = 0; h < lines; ++h) s[h] = Op::template add<true>(s[h], v, load(a + h * part));
     }
 }
 
-// --- kernel functions
-// -------------------------------------------------------------------------------------------
+// Sums of `count` sparse rows side by side, as far as the shortest of them goes, then what is left of each.
+template <class Op, class Real, class Value, class Index, int count>
+void sparse_sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, const Real* packed,
+                 Real* const* out) {
+    using V = VecOf<Real>;
+    constexpr int lines = 2 * parts, part = kernel_lanes<Real> / parts, width = part * lines;
+    const Value* data[count];
+    const Index* indices[count];
+    int64_t size[count], shortest = INT64_MAX;
+    for (int r = 0; r < count; ++r) {
+        const int64_t begin = x.indptr[rows[r]];
+        data[r] = x.data + begin;
+        indices[r] = x.indices + begin;
+        size[r] = int64_t(x.indptr[rows[r] + 1]) - begin;
+        shortest = size[r] < shortest ? size[r] : shortest;
+    }
+    V s[count][lines] = {};
+    for (int64_t p = 0; p < shortest; ++p)
+#pragma GCC unroll 8
+        for (int r = 0; r < count; ++r) {
+            const Real v = Real(data[r][p]);
+            const Real* a = packed + int64_t(indices[r][p]) * width;
+#pragma GCC unroll 4
+            for (int h = 0; h < lines; ++h) s[r][h] = Op::template add<true>(s[r][h], v, load(a + h * part));
+        }
+#pragma GCC unroll 8
+    for (int r = 0; r < count; ++r) {
+        sparse_rest<Op>(data[r], indices[r], shortest, size[r], packed, s[r]);
+#pragma GCC unroll 4
+        for (int h = 0; h < lines; ++h) store(out[r] + h * part, s[r][h]);
+    }
+}
+
+template <class Op, class Real, class Value, class Index>
+void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, const std::uint8_t* order, int count,
+          const Real* packed, Real* out) {
+    constexpr int together = parts == 1 ? 4 : 2, width = 2 * kernel_lanes<Real>;
+    int64_t row[kernel_tile];
+    Real* to[kernel_tile];
+    for (int c = 0; c < count; ++c) row[c] = rows[order[c]], to[c] = out + order[c] * width;
+    int c = 0;
+    for (; c + together <= count; c += together)
+        sparse_sums<Op, Real, Value, Index, together>(x, row + c, packed, to + c);
+    for (; c < count; ++c) sparse_sums<Op, Real, Value, Index, 1>(x, row + c, packed, to + c);
+}
+
+// --- kernel functions ------------------------------------------------------------------------------------
 
 // eˣ: x = n ln 2 + r with |r| ≤ ln 2 / 2, and Taylor's series for e^r, whose rest is below the last place.
 template <class Real, class V>
@@ -199,54 +224,54 @@ V power(V x, int64_t degree) {
     return result;
 }
 
-template <class Real, class F>
+template <class Real, int lines, class F>
 void each_part(Real* s, int count, F&& f) {
-    constexpr int L = kernel_lanes<Real>, part = L / parts;
+    constexpr int part = kernel_lanes<Real> / parts, width = part * lines;
     for (int c = 0; c < count; ++c)
-#pragma GCC unroll 2
-        for (int h = 0; h < parts; ++h) store(s + c * L + h * part, f(load(s + c * L + h * part), c, h));
+#pragma GCC unroll 4
+        for (int h = 0; h < lines; ++h)
+            store(s + c * width + h * part, f(load(s + c * width + h * part), c, h));
 }
 
-template <class Real>
+template <class Real, int lines>
 void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) {
     using V = VecOf<Real>;
     const Kernel& kernel = *job.kernel;
     const Real gamma = Real(kernel.gamma), c0 = Real(kernel.coef0);
-    V norms[parts] = {};
+    V norms[lines] = {};
     if (job.lane_norms)
-        for (int h = 0; h < parts; ++h) norms[h] = load(job.lane_norms + h * (kernel_lanes<Real> / parts));
+        for (int h = 0; h < lines; ++h) norms[h] = load(job.lane_norms + h * (kernel_lanes<Real> / parts));
     switch (kernel.kind) {
         case KernelKind::linear:
             break;
         case KernelKind::poly:
-            each_part<Real>(s, count, [&](V v, int, int) { return power<V>(gamma * v + c0, kernel.degree); });
+            each_part<Real, lines>(s, count,
+                                   [&](V v, int, int) { return power<V>(gamma * v + c0, kernel.degree); });
             break;
         case KernelKind::sigmoid:
-            each_part<Real>(s, count, [&](V v, int, int) { return tangent<Real, V>(gamma * v + c0); });
+            each_part<Real, lines>(s, count, [&](V v, int, int) { return tangent<Real, V>(gamma * v + c0); });
             break;
         case KernelKind::rbf:
-            each_part<Real>(s, count, [&](V v, int c, int h) {
+            each_part<Real, lines>(s, count, [&](V v, int c, int h) {
                 const V apart = most(norms[h] + job.row_norms[rows[c]] - 2 * v, V{});
                 return exponential<Real, V>(-gamma * apart);
             });
             break;
         case KernelKind::laplacian:
         case KernelKind::chi2:
-            each_part<Real>(s, count, [&](V v, int, int h) {
+            each_part<Real, lines>(s, count, [&](V v, int, int h) {
                 return exponential<Real, V>(-gamma * most(norms[h] + v, V{}));
             });
             break;
     }
 }
 
-// --- from lanes to rows
-// -----------------------------------------------------------------------------------------
+// --- from lanes to rows ----------------------------------------------------------------------------------
 
 // Eight by eight, by three rounds of exchanges at distance 1, 2 and 4.
-void transpose_eight(const float* s, float* const* out, int64_t at) {
-    constexpr int L = kernel_lanes<float>;
+void transpose_eight(const float* s, int width, float* const* out, int64_t at) {
     Eight r[8], t[8];
-    for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const LooseEight*>(s + i * L);
+    for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const LooseEight*>(s + i * width);
     for (int i = 0; i < 8; i += 2) {
         t[i] = __builtin_shuffle(r[i], r[i + 1], EightInts{0, 8, 2, 10, 4, 12, 6, 14});
         t[i + 1] = __builtin_shuffle(r[i], r[i + 1], EightInts{1, 9, 3, 11, 5, 13, 7, 15});
@@ -264,45 +289,44 @@ void transpose_eight(const float* s, float* const* out, int64_t at) {
         if (out[l]) *reinterpret_cast<LooseEight*>(out[l] + at) = t[l];
 }
 
-template <class Real>
+template <class Real, int width>
 void scatter(const Real* s, int count, Real* const* out, int64_t at) {
-    constexpr int L = kernel_lanes<Real>;
     int c = 0;
     if constexpr (sizeof(Real) == 4)
         for (; c + 8 <= count; c += 8)
-            for (int h = 0; h < L; h += 8) transpose_eight(s + c * L + h, out + h, at + c);
-    for (int l = 0; l < L; ++l)
+            for (int h = 0; h < width; h += 8) transpose_eight(s + c * width + h, width, out + h, at + c);
+    for (int l = 0; l < width; ++l)
         if (out[l])
-            for (int r = c; r < count; ++r) out[l][at + r] = s[r * L + l];
+            for (int r = c; r < count; ++r) out[l][at + r] = s[r * width + l];
 }
 
 template <class Real, class Rows>
 void panel(const Rows& x, const PanelJob<Real>& job) {
-    alignas(64) Real s[tile * kernel_lanes<Real>];
-    int64_t rows[tile];
-    for (int64_t done = 0; done < job.count; done += tile) {
-        const int count = int(job.count - done < tile ? job.count - done : tile);
+    constexpr int width = Rows::lines * kernel_lanes<Real>;
+    alignas(64) Real s[kernel_tile * width];
+    int64_t rows[kernel_tile];
+    for (int64_t done = 0; done < job.count; done += kernel_tile) {
+        const int count = int(job.count - done < kernel_tile ? job.count - done : kernel_tile);
         for (int c = 0; c < count; ++c) {
             const int64_t at = job.first + done + c;
             rows[c] = job.index ? job.index[at] : at;
         }
         switch (job.kernel->kind) {
             case KernelKind::laplacian:
-                sums<Absolute>(x, rows, count, job.packed, s);
+                sums<Absolute>(x, rows, job.order + done, count, job.packed, s);
                 break;
             case KernelKind::chi2:
-                sums<ChiSquared>(x, rows, count, job.packed, s);
+                sums<ChiSquared>(x, rows, job.order + done, count, job.packed, s);
                 break;
             default:
-                sums<Dot>(x, rows, count, job.packed, s);
+                sums<Dot>(x, rows, job.order + done, count, job.packed, s);
         }
-        finish<Real>(job, rows, count, s);
-        scatter<Real>(s, count, job.out, done);
+        finish<Real, Rows::lines * parts>(job, rows, count, s);
+        scatter<Real, width>(s, count, job.out, done);
     }
 }
 
-// --- rows added up
-// ----------------------------------------------------------------------------------------------
+// --- rows added up ---------------------------------------------------------------------------------------
 
 inline Doubles widened(const double* p) { return load(p); }
 inline Doubles widened(const float* p) {
@@ -330,8 +354,7 @@ void add(const Real* const* rows, const double* coef, int count, double* F, int6
     for (; r < count; ++r) add_some<Real, 1>(rows + r, coef + r, F, n);
 }
 
-// --- the working set of SMO
-// -------------------------------------------------------------------------------------
+// --- the working set of SMO ------------------------------------------------------------------------------
 
 constexpr double infinite = __builtin_inf();
 

@@ -14,8 +14,9 @@
 //   ‖a − x‖₁      = ‖a‖₁ + Σ (|a_k − x_k| − |a_k|)
 //   χ²(a, x)      = ‖a‖₁ + Σ ((a_k − x_k)²/(a_k + x_k) − a_k)      for a, x ≥ 0
 //
-// Every value is computed by itself, in one order that starts from x: it does not depend on the group, the
-// stretch or the threads. K(a, x) and K(x, a) may differ in the last bit.
+// Every value is computed by itself, in one order: it does not depend on the group, the stretch or the
+// threads. K(a, x) = K(x, a) to the last bit wherever the sum is an inner product, because what one of the
+// two lacks adds nothing to it; laplacian and chi2 of sparse rows may differ there.
 #pragma once
 #include <cstdint>
 
@@ -29,28 +30,37 @@ struct Kernel {
     std::int64_t degree;
 };
 
-// A lane group fills one cache line.
+// A group of lanes fills one cache line for dense rows x. For sparse ones it fills two: an entry of x and its
+// column, once loaded, then serve twice as many lanes.
 template <class Real>
 inline constexpr int kernel_lanes = int(64 / sizeof(Real));
+template <class Real>
+inline constexpr int most_lanes = 2 * kernel_lanes<Real>;
 
 template <class Value>
 struct DensePanelRows {
+    static constexpr int lines = 1;
     const Value* data;
     std::int64_t stride, cols;
 };
 template <class Value, class Index>
 struct SparsePanelRows {
+    static constexpr int lines = 2;
     const Value* data;
     const Index *indices, *indptr;
 };
 
+// Rows x whose sums are held before the kernel function is applied to them.
+inline constexpr int kernel_tile = 64;
+
 // out[l][c] = K(lane l, x_r) for r = index[first + c] (or first + c without an index), c < count; lanes
-// without a destination are left out.
+// without a destination are left out. Within each tile, sparse rows are taken in the order given.
 template <class Real>
 struct PanelJob {
     const Kernel* kernel;
     const std::int64_t* index;
     std::int64_t first, count;
+    const std::uint8_t* order;
     const Real *packed, *lane_norms, *row_norms;
     Real* const* out;
 };

@@ -6,6 +6,7 @@
 #include <new>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 
 #include "pegasos/parallel.hpp"
 
@@ -57,58 +58,134 @@ void run_panel(const Rows& x, const PanelJob<Real>& job) {
     static_cast<const PanelEntry<Real, Rows>&>(kernel_table()).panel(x, job);
 }
 
-// Rows interleaved in groups of lanes; rows of a sparse layout leave most of it zero.
 template <class Real>
+struct ReleaseLines {
+    static constexpr std::align_val_t line{64};
+    void operator()(Real* p) const { ::operator delete[](p, line); }
+};
+
+// Room for packed rows that is all zero between uses: sparse rows set few of its numbers, and setting these
+// back is cheaper than clearing the rest. A thread keeps the last one.
+template <class Real>
+struct Scratch {
+    std::unique_ptr<Real[], ReleaseLines<Real>> data;
+    std::size_t size = 0;
+
+    static Scratch take(std::size_t wanted) {
+        Scratch s = std::exchange(spare(), {});
+        if (s.size < wanted) {
+            s.data.reset();
+            s.data.reset(
+                static_cast<Real*>(::operator new[](wanted * sizeof(Real), ReleaseLines<Real>::line)));
+            std::fill_n(s.data.get(), wanted, Real(0));
+            s.size = wanted;
+        }
+        return s;
+    }
+    static void give_back(Scratch&& s) { spare() = std::move(s); }
+
+ private:
+    static Scratch& spare() {
+        thread_local Scratch kept;
+        return kept;
+    }
+};
+
+// Rows interleaved in groups of lanes, as many as rows of layout Rows meet at a time; rows of a sparse layout
+// leave most of it zero.
+template <class Real, class Rows>
 class Packed {
  public:
-    static constexpr int L = kernel_lanes<Real>;
+    static constexpr int L = Rows::lines * kernel_lanes<Real>;
 
     Packed(const KernelRows& a, const int64_t* index, int64_t count)
-        : count_(count), groups_((count + L - 1) / L), cols_(a.cols()), norms_(std::size_t(groups_ * L)) {
-        const std::size_t size = std::size_t(std::max<int64_t>(groups_ * cols_ * L, 1));
-        data_.reset(static_cast<Real*>(::operator new[](size * sizeof(Real), line)));
-        std::fill_n(data_.get(), size, Real(0));
-        std::visit(
-            [&](const auto& rows) {
-                for (int64_t p = 0; p < count; ++p) {
-                    const int64_t i = index ? index[p] : p;
-                    Real* lane = data_.get() + p / L * cols_ * L + p % L;
-                    rows.each(i, [&](int64_t k, double v) { lane[k * L] = Real(v); });
-                    norms_[std::size_t(p)] = norms_of<Real>(a)[i];
-                }
-            },
-            a.view);
+        : a_(a),
+          index_(index),
+          count_(count),
+          groups_((count + L - 1) / L),
+          cols_(a.cols()),
+          norms_(std::size_t(groups_ * L)),
+          room_(Scratch<Real>::take(std::size_t(std::max<int64_t>(groups_ * cols_ * L, 1)))) {
+        each([](Real* to, double v) { *to = Real(v); });
+        for (int64_t p = 0; p < count; ++p) norms_[std::size_t(p)] = norms_of<Real>(a)[index ? index[p] : p];
         // Sums over all entries of a dense row need no norm of the other side.
         plain_ = a.kernel.kind == KernelKind::laplacian || a.kernel.kind == KernelKind::chi2;
     }
+    ~Packed() {
+        each([](Real* to, double) { *to = Real(0); });
+        Scratch<Real>::give_back(std::move(room_));
+    }
+    Packed(const Packed&) = delete;
+    Packed& operator=(const Packed&) = delete;
+
     int64_t count() const { return count_; }
     int64_t groups() const { return groups_; }
-    const Real* group(int64_t g) const { return data_.get() + g * cols_ * L; }
-    const Real* norms(int64_t g, bool dense) const {
-        return plain_ && dense ? nullptr : norms_.data() + g * L;
+    const Real* group(int64_t g) const { return room_.data.get() + g * cols_ * L; }
+    const Real* norms(int64_t g) const {
+        return plain_ && Rows::lines == 1 ? nullptr : norms_.data() + g * L;
     }
 
  private:
-    static constexpr std::align_val_t line{64};
-    struct Free {
-        void operator()(Real* p) const { ::operator delete[](p, line); }
-    };
+    template <class F>
+    void each(F&& f) {
+        std::visit(
+            [&](const auto& rows) {
+                for (int64_t p = 0; p < count_; ++p) {
+                    Real* lane = room_.data.get() + p / L * cols_ * L + p % L;
+                    rows.each(index_ ? index_[p] : p, [&](int64_t k, double v) { f(lane + k * L, v); });
+                }
+            },
+            a_.view);
+    }
+    const KernelRows& a_;
+    const int64_t* index_;
     int64_t count_, groups_, cols_;
-    std::unique_ptr<Real[], Free> data_;
     std::vector<Real> norms_;
+    Scratch<Real> room_;
     bool plain_ = false;
 };
 
-template <class Rows>
-constexpr bool is_dense = false;
-template <class T>
-constexpr bool is_dense<DensePanelRows<T>> = true;
+// Rows packed at a time: a few groups, but no more than some megabytes.
+template <class Real>
+int64_t batch_of(const KernelRows& a, int64_t groups) {
+    constexpr int64_t bytes = int64_t(16) << 20, lanes = most_lanes<Real>;
+    const int64_t room = bytes / (lanes * int64_t(sizeof(Real)) * std::max<int64_t>(1, a.cols()));
+    return lanes * std::clamp<int64_t>(room, 1, groups);
+}
 
 // Rows x in a task: a fixed cut, whatever the number of threads.
 int64_t stretch_of(const KernelRows& x) {
     const int64_t stored = std::visit([](const auto& r) { return r.nnz(); }, x.view);
     const int64_t bytes = 8 * std::max<int64_t>(1, stored / std::max<int64_t>(1, x.rows()));
     return std::clamp<int64_t>(stretch_bytes / bytes / 64 * 64, 64, 1024);
+}
+
+// For every tile of a stretch, its rows by length: those that are summed side by side should end together.
+template <class Rows>
+std::vector<std::uint8_t> tile_orders(const Rows& x, const int64_t* index, int64_t first, int64_t count) {
+    if constexpr (Rows::lines == 1) return {};
+    std::vector<std::uint8_t> order(std::size_t(count), 0);
+    for (int64_t begin = 0; begin < count; begin += kernel_tile) {
+        const int size = int(std::min<int64_t>(kernel_tile, count - begin));
+        int64_t keys[kernel_tile];
+        for (int c = 0; c < size; ++c) {
+            const int64_t at = first + begin + c, row = index ? index[at] : at;
+            if constexpr (Rows::lines == 2)
+                keys[c] = int64_t(x.indptr[row + 1] - x.indptr[row]) * kernel_tile + c;
+        }
+        std::sort(keys, keys + size);
+        for (int c = 0; c < size; ++c) order[std::size_t(begin + c)] = std::uint8_t(keys[c] % kernel_tile);
+    }
+    return order;
+}
+
+// F += Σ_r coef[r] rows[r], of the n entries from `first` on.
+template <class Real>
+void add_stretch(const Real* const* rows, const double* coef, int64_t count, double* F, int64_t first,
+                 int64_t n) {
+    std::vector<const Real*> here(std::size_t(count), nullptr);
+    for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
+    static_cast<const VectorEntry<Real>&>(kernel_table()).add(here.data(), coef, int(count), F + first, n);
 }
 
 }  // namespace
@@ -167,30 +244,31 @@ template <class Real>
 void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const int64_t* b, int64_t count_b,
                   Real* out, int64_t stride, int threads) {
     check_precision<Real>(x);
-    constexpr int L = Packed<Real>::L;
-    // Rows packed at a time, and columns in a task: a symmetric block is computed where a task reaches the
-    // diagonal or lies above it, and copied below.
-    constexpr int64_t batch = 8 * L, width = 256;
-    const int64_t tasks = (count_b + width - 1) / width;
+    // A symmetric block is computed where a task, so many columns wide, reaches the diagonal or lies above
+    // it, and copied below.
+    constexpr int64_t width = 256;
+    const int64_t batch = batch_of<Real>(x, 4), tasks = (count_b + width - 1) / width;
     const bool symmetric = count_a == count_b && std::equal(a, a + count_a, b);
-    for (int64_t begin = 0; begin < count_a; begin += batch) {
-        const Packed<Real> packed(x, a + begin, std::min(batch, count_a - begin));
-        const int64_t skipped = symmetric ? begin / width : 0;
-        with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+        using Group = Packed<Real, Rows>;
+        for (int64_t begin = 0; begin < count_a; begin += batch) {
+            const Group packed(x, a + begin, std::min(batch, count_a - begin));
+            const int64_t skipped = symmetric ? begin / width : 0;
             parallel_for(threads, tasks - skipped, [&](int64_t t) {
                 const int64_t first = (skipped + t) * width, count = std::min(width, count_b - first);
+                const auto order = tile_orders(rows, b, first, count);
                 for (int64_t g = 0; g < packed.groups(); ++g) {
-                    Real* to[L];
-                    for (int l = 0; l < L; ++l) {
-                        const int64_t row = begin + g * L + l;
-                        to[l] = g * L + l < packed.count() ? out + row * stride + first : nullptr;
+                    Real* to[Group::L];
+                    for (int l = 0; l < Group::L; ++l) {
+                        const int64_t row = g * Group::L + l;
+                        to[l] = row < packed.count() ? out + (begin + row) * stride + first : nullptr;
                     }
-                    run_panel<Real>(rows, {&x.kernel, b, first, count, packed.group(g),
-                                           packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
+                    run_panel<Real>(rows, {&x.kernel, b, first, count, order.data(), packed.group(g),
+                                           packed.norms(g), norms_of<Real>(x), to});
                 }
             });
-        });
-    }
+        }
+    });
     if (!symmetric) return;
     parallel_for(threads, tasks, [&](int64_t t) {
         for (int64_t p = (t + 1) * width; p < count_a; ++p) {
@@ -204,24 +282,28 @@ template <class Real>
 void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* fill, int64_t count_missing,
                      const Real* const* rows, const double* coef, int64_t count, double* F, int threads) {
     check_precision<Real>(x);
-    const Packed<Real> packed(x, missing, count_missing);
-    constexpr int L = Packed<Real>::L;
-    const int64_t m = x.rows(), stretch = stretch_of(x);
+    const int64_t m = x.rows(), stretch = stretch_of(x), tasks = (m + stretch - 1) / stretch;
+    const int64_t batch = batch_of<Real>(x, 4);
     with_layout<Real>(x, [&]<class Rows>(const Rows& view) {
-        parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
-            const int64_t first = t * stretch, n = std::min(stretch, m - first);
-            for (int64_t g = 0; g < packed.groups(); ++g) {
-                Real* to[L];
-                for (int l = 0; l < L; ++l)
-                    to[l] = g * L + l < count_missing ? fill[g * L + l] + first : nullptr;
-                run_panel<Real>(view, {&x.kernel, nullptr, first, n, packed.group(g),
-                                       packed.norms(g, is_dense<Rows>), norms_of<Real>(x), to});
-            }
-            std::vector<const Real*> here(std::size_t(count), nullptr);
-            for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
-            static_cast<const VectorEntry<Real>&>(kernel_table())
-                .add(here.data(), coef, int(count), F + first, n);
-        });
+        using Group = Packed<Real, Rows>;
+        for (int64_t begin = 0; begin == 0 || begin < count_missing; begin += batch) {
+            const Group packed(x, missing + begin, std::min(batch, count_missing - begin));
+            const bool last = begin + batch >= count_missing;
+            parallel_for(threads, tasks, [&](int64_t t) {
+                const int64_t first = t * stretch, n = std::min(stretch, m - first);
+                const auto order = tile_orders(view, nullptr, first, n);
+                for (int64_t g = 0; g < packed.groups(); ++g) {
+                    Real* to[Group::L];
+                    for (int l = 0; l < Group::L; ++l) {
+                        const int64_t row = g * Group::L + l;
+                        to[l] = row < packed.count() ? fill[begin + row] + first : nullptr;
+                    }
+                    run_panel<Real>(view, {&x.kernel, nullptr, first, n, order.data(), packed.group(g),
+                                           packed.norms(g), norms_of<Real>(x), to});
+                }
+                if (last) add_stretch(rows, coef, count, F, first, n);
+            });
+        }
     });
 }
 
@@ -229,42 +311,38 @@ template <class Real>
 void add_rows(const Real* const* rows, const double* coef, int64_t count, double* F, int64_t n, int threads) {
     constexpr int64_t stretch = 1024;
     parallel_for(threads, (n + stretch - 1) / stretch, [&](int64_t t) {
-        const int64_t first = t * stretch;
-        std::vector<const Real*> here(std::size_t(count), nullptr);
-        for (int64_t r = 0; r < count; ++r) here[std::size_t(r)] = rows[r] + first;
-        static_cast<const VectorEntry<Real>&>(kernel_table())
-            .add(here.data(), coef, int(count), F + first, std::min(stretch, n - first));
+        add_stretch(rows, coef, count, F, t * stretch, std::min(stretch, n - t * stretch));
     });
 }
 
+template <class Real>
 void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, const double* coef,
                    int64_t outputs, const KernelRows& x, const int64_t* x_index, int64_t m, double* out,
                    int threads) {
-    constexpr int L = Packed<double>::L;
-    // Groups of rows a packed together: as many as a few megabytes hold.
-    const int64_t room = std::max<int64_t>(1, (int64_t(4) << 20) / (64 * std::max<int64_t>(1, a.cols())));
-    const int64_t batch = std::min<int64_t>(room, 64) * L;
-    const int64_t stretch = stretch_of(x);
-    const auto& add = static_cast<const VectorEntry<double>&>(kernel_table()).add;
-    std::vector<int64_t> all;
-    if (!a_index) {
-        all.resize(std::size_t(count));
-        for (int64_t i = 0; i < count; ++i) all[std::size_t(i)] = i;
-        a_index = all.data();
-    }
+    check_precision<Real>(a);
+    check_precision<Real>(x);
+    const int64_t batch = batch_of<Real>(a, 64), stretch = stretch_of(x);
+    const auto& add = static_cast<const VectorEntry<Real>&>(kernel_table()).add;
     std::fill_n(out, outputs * m, 0.0);
-    for (int64_t begin = 0; begin < count; begin += batch) {
-        const Packed<double> packed(a, a_index + begin, std::min(batch, count - begin));
-        with_layout<double>(x, [&]<class Rows>(const Rows& rows) {
+    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+        using Group = Packed<Real, Rows>;
+        constexpr int L = Group::L;
+        std::vector<int64_t> chosen;
+        for (int64_t begin = 0; begin < count; begin += batch) {
+            chosen.resize(std::size_t(std::min(batch, count - begin)));
+            for (std::size_t p = 0; p < chosen.size(); ++p)
+                chosen[p] = a_index ? a_index[begin + int64_t(p)] : begin + int64_t(p);
+            const Group packed(a, chosen.data(), int64_t(chosen.size()));
             parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
                 const int64_t first = t * stretch, n = std::min(stretch, m - first);
-                std::vector<double> panel(std::size_t(L * n), 0.0);
-                double* to[L];
-                const double* from[L];
+                const auto order = tile_orders(rows, x_index, first, n);
+                std::vector<Real> panel(std::size_t(L * n), Real(0));
+                Real* to[L];
+                const Real* from[L];
                 for (int l = 0; l < L; ++l) from[l] = to[l] = panel.data() + l * n;
                 for (int64_t g = 0; g < packed.groups(); ++g) {
-                    run_panel<double>(rows, {&a.kernel, x_index, first, n, packed.group(g),
-                                             packed.norms(g, is_dense<Rows>), norms_of<double>(x), to});
+                    run_panel<Real>(rows, {&a.kernel, x_index, first, n, order.data(), packed.group(g),
+                                           packed.norms(g), norms_of<Real>(x), to});
                     const int lanes = int(std::min<int64_t>(L, packed.count() - g * L));
                     for (int64_t o = 0; o < outputs; ++o) {
                         const double* c = coef + o * count + begin + g * L;
@@ -274,8 +352,8 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
                     }
                 }
             });
-        });
-    }
+        }
+    });
 }
 
 template void kernel_block<float>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, float*,
@@ -286,6 +364,10 @@ template void kernel_fill_add<float>(const KernelRows&, const int64_t*, float* c
                                      const float* const*, const double*, int64_t, double*, int);
 template void kernel_fill_add<double>(const KernelRows&, const int64_t*, double* const*, int64_t,
                                       const double* const*, const double*, int64_t, double*, int);
+template void kernel_scores<float>(const KernelRows&, const int64_t*, int64_t, const double*, int64_t,
+                                   const KernelRows&, const int64_t*, int64_t, double*, int);
+template void kernel_scores<double>(const KernelRows&, const int64_t*, int64_t, const double*, int64_t,
+                                    const KernelRows&, const int64_t*, int64_t, double*, int);
 template void add_rows<float>(const float* const*, const double*, int64_t, double*, int64_t, int);
 template void add_rows<double>(const double* const*, const double*, int64_t, double*, int64_t, int);
 

@@ -39,8 +39,9 @@ template <class Real>
 void add_rows(const Real* const* rows, const double* coef, std::int64_t count, double* F, std::int64_t n,
               int threads);
 
-// out[o * m + j] = Σ_i coef[o * count + i] K(a_i, x_index[j]) in double precision, for `outputs` sets of
-// coefficients; a_i are the rows of `a` that a_index names, or all.
+// out[o * m + j] = Σ_i coef[o * count + i] K(a_i, x_index[j]) for `outputs` sets of coefficients, kernel
+// values in precision Real, sums in double; a_i are the rows of `a` that a_index names, or all.
+template <class Real>
 void kernel_scores(const KernelRows& a, const std::int64_t* a_index, std::int64_t count, const double* coef,
                    std::int64_t outputs, const KernelRows& x, const std::int64_t* x_index, std::int64_t m,
                    double* out, int threads);

@@ -19,14 +19,18 @@ from pegasos._dataset import Dataset
 from pegasos._estimator import Estimator
 from pegasos._fingerprint import kernel_fingerprint
 from pegasos._fit import Limits, Result, Watch, run
+from pegasos._kernel_layout import compact
 from pegasos._kernel_problem import KernelProblem, Part
-from pegasos._kernel_rows import PartRows, lean
+from pegasos._kernel_rows import PartRows
 from pegasos._kernels import Kernel, KernelFunction, checked_values
 from pegasos._threads import thread_count
 from pegasos.solvers import KernelSolver
 
 #: Rows that are scored at a time, and kernel values that a user's function is asked for at a time.
 SCORED, ASKED = 1 << 14, 1 << 22
+
+#: Errors of scores that float32 rows may have.
+ROUGH = 1e-4
 
 
 class KernelModel(Estimator):
@@ -172,13 +176,16 @@ class KernelModel(Estimator):
             return self._function_scorer(self.kernel, coef)
         kernel = Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
         threads = thread_count(self.n_jobs)
-        vectors = kernel.core(_plain(self.support_vectors_), threads) if coef.shape[1] else None
+        support = _plain(self.support_vectors_)
+        vectors = kernel.core(support, threads) if coef.shape[1] else None
 
         def score(X: Any) -> Array:
             kernel.check_rows(X)
             if vectors is None:
                 return np.zeros((X.shape[0], len(coef)))
-            return np.asarray(vectors.scores(None, coef, kernel.core(lean(X), threads), None, threads)).T
+            rows = kernel.core(compact(X, threads), threads)
+            single = X.dtype == support.dtype == np.float32 and _single_suffices(kernel, vectors, rows, coef)
+            return np.asarray(vectors.scores(None, coef, rows, None, threads, single)).T
 
         return score
 
@@ -191,6 +198,18 @@ class KernelModel(Estimator):
             return np.asarray(values.astype(np.float64) @ coef.T)
 
         return score
+
+
+def _single_suffices(kernel: Kernel, vectors: Any, rows: Any, coef: Array) -> bool:
+    """Whether kernel values in single precision, added up in double, cost the scores less than ROUGH.
+
+    Their errors, about 1e-7 times the argument of exp or the value itself, are as good as independent.
+    """
+    largest = max(float(np.asarray(side.norms()).max(initial=0.0)) for side in (vectors, rows))
+    if kernel.name not in ("rbf", "laplacian", "chi2"):
+        return False
+    error = 1e-7 * (1 + 2 * kernel.gamma * largest)
+    return bool(error * np.sqrt((coef**2).sum(axis=1).max(initial=0.0)) <= ROUGH)
 
 
 def _plain(X: Any) -> Any:

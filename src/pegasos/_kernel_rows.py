@@ -4,7 +4,7 @@ A provider offers the same to every solver:
 
     ``m``, ``dtype``                  its size, and the precision its rows are kept in
     ``diagonal()``                    K(x_i, x_i), float64
-    ``block(rows, cols)``             K of these rows and columns, in columns padded to a multiple of eight
+    ``block(rows, cols, out)``        K of these rows and columns, these padded to a multiple of eight; in ``out``, if given
     ``rows(indices)``                 whole rows, a copy
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
     ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout
@@ -23,13 +23,11 @@ from scipy import sparse
 
 from pegasos import _core
 from pegasos._data import Array
+from pegasos._kernel_layout import lean
 from pegasos._kernels import Kernel, checked_values
 
 #: Rows that are computed, or added up, together; a cache always has room for so many.
 BATCH = 128
-
-#: A matrix with fewer stored entries than this share is faster as CSR than dense.
-SPARSE_BELOW = 0.4
 
 #: Rows up to which everything is in double precision: there it costs nobody anything.
 SMALL = 2000
@@ -118,7 +116,7 @@ class NativeRows(CachedRows):
     """Kernels of the core. Single precision where that is accurate enough, on rows laid out to be read fast."""
 
     def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
-        X = lean(X)
+        X = lean(X, threads)
         self.double = kernel.core(X, threads)
         quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)
@@ -134,9 +132,9 @@ class NativeRows(CachedRows):
         """K(x_i, x_i)."""
         return np.asarray(self.double.diagonal())
 
-    def block(self, rows: Array, cols: Array) -> Array:
+    def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
-        out = np.zeros((len(rows), _padded(len(cols))), dtype=self.dtype)
+        out = _room(rows, cols, self.dtype, out)
         self.quick.block(rows, cols, out, self.threads)
         self.evaluations += len(rows) * len(cols)
         return out
@@ -168,9 +166,9 @@ class FunctionRows(CachedRows):
         pieces = (np.arange(k, min(k + 64, self.m)) for k in range(0, self.m, 64))
         return np.concatenate([np.diagonal(self._values(p, p)).astype(np.float64) for p in pieces])
 
-    def block(self, rows: Array, cols: Array) -> Array:
+    def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
-        out = np.zeros((len(rows), _padded(len(cols))))
+        out = _room(rows, cols, self.dtype, out)
         out[:, : len(cols)] = self._values(rows, cols)
         self.evaluations += len(rows) * len(cols)
         return out
@@ -202,9 +200,9 @@ class PrecomputedRows:
         """K(x_i, x_i)."""
         return np.diagonal(self.K).astype(np.float64)
 
-    def block(self, rows: Array, cols: Array) -> Array:
+    def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
-        out = np.zeros((len(rows), _padded(len(cols))), dtype=self.dtype)
+        out = _room(rows, cols, self.dtype, out)
         out[:, : len(cols)] = self.K[np.ix_(rows, cols)]
         return out
 
@@ -250,9 +248,9 @@ class SubsetRows:
         """K(x_i, x_i)."""
         return np.asarray(self.whole.diagonal()[self.index])
 
-    def block(self, rows: Array, cols: Array) -> Array:
+    def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
-        return np.asarray(self.whole.block(self.index[rows], self.index[cols]))
+        return np.asarray(self.whole.block(self.index[rows], self.index[cols], out))
 
     def rows(self, indices: Array) -> Array:
         """Rows of this part of the matrix, a copy."""
@@ -323,14 +321,6 @@ def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> Any:
     return kind(X, kernel, megabytes, threads)
 
 
-def lean(X: Any) -> Any:
-    """X in the layout that the core reads fastest: CSR unless many entries are stored."""
-    size = X.shape[0] * X.shape[1]
-    if sparse.issparse(X):
-        return X.toarray() if X.nnz > SPARSE_BELOW * size else X
-    return sparse.csr_matrix(X) if np.count_nonzero(X) < SPARSE_BELOW * size else X
-
-
 def _single(X: Any, kernel: Kernel, double: Any) -> Any:
     """The lean rows X in single precision, or None where kernel values would suffer.
 
@@ -355,5 +345,14 @@ def _single(X: Any, kernel: Kernel, double: Any) -> Any:
     return np.ascontiguousarray(X, dtype=np.float32)
 
 
-def _padded(n: int) -> int:
+def padded(n: int) -> int:
+    """The next multiple of eight."""
     return -(-n // 8) * 8
+
+
+def _room(rows: Array, cols: Array, dtype: Any, out: Array | None) -> Array:
+    """An array for a block, zero where it is padded."""
+    if out is None:
+        out = np.empty((len(rows), padded(len(cols))), dtype=dtype)
+    out[:, len(cols) :] = 0
+    return out
