@@ -4,7 +4,7 @@ A provider offers the same to every solver:
 
     ``m``, ``dtype``                  its size, and the precision its rows are kept in
     ``diagonal()``                    K(x_i, x_i), float64
-    ``block(rows, cols, out)``        K of these rows and columns, these padded to a multiple of eight; in ``out``, if given
+    ``block(rows, cols, out=None)``   K of these rows and columns, padded to a multiple of eight columns
     ``rows(indices)``                 whole rows, a copy
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
     ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout
