@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import svm
-from sklearn.datasets import load_iris, make_moons
+from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
@@ -133,6 +133,15 @@ def test_many_classes_have_scikit_learns_layout(layout, weights, shape):
     assert ours.n_iter_.shape == theirs.n_iter_.shape
     assert ours.shape_fit_ == theirs.shape_fit_
     assert ours.fit_status_ == 0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_pair_is_left_because_another_is_done(kernel):
+    X, y = load_digits(return_X_y=True)
+    c = SVC(kernel=kernel, C=100.0).fit(X, y).certificate_
+    assert c.converged
+    gaps = np.array(c.primal_per_class) - np.array(c.dual_per_class)
+    assert np.all(gaps <= 1e-3 * np.array(c.primal_per_class))
 
 
 def test_linear_kernels_have_weights():

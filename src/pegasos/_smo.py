@@ -36,11 +36,14 @@ INNER = 0.03
 #: A certificate may cost this share of the kernel values computed since the last one.
 SHARE = 1 / 40
 
+#: And there are so many between two of them: about half a second's.
+APART = 1 << 27
+
 #: The violation that LIBSVM stops at, and one below which a certificate would often do; none is due in between.
 USUAL = (1e-3, 0.1)
 
-#: Steps for each variable up to which a small problem is solved beyond its tolerance.
-EAGER = 20
+#: Variables of all parts, and steps for each, up to which a problem is solved beyond its tolerance.
+TINY, EAGER = 4000, 20
 
 #: Steps on a working set at a time; one that needs more is helped by Newton's method.
 PIECE = 20_000
@@ -96,6 +99,7 @@ class SMOEngine:
         self.indefinite = False
         self.before, self.work, self.certified_at = 0, 0, 0
         self.errors = np.zeros(problem.parts)
+        self.good = np.zeros(problem.parts, dtype=bool)  # whose last certificate was within the tolerance
         self._diagonal: tuple[int, Array] | None = None
         self._block: tuple[int, Array, Array] | None = None
         self._room = np.empty(0)  # what fresh memory for every block would cost is worth avoiding
@@ -120,6 +124,8 @@ class SMOEngine:
     @property
     def eager(self) -> bool:
         """Small problems, solved as a whole, are brought to the last digits while that takes few steps."""
+        if sum(state.part.size for state in self.states) > TINY:
+            return False
         return all(state.whole and state.steps <= EAGER * state.part.size for state in self.states)
 
     @property
@@ -128,7 +134,8 @@ class SMOEngine:
             return None
         if self.indefinite:
             return REASONS[3]
-        return next((REASONS[state.over] for state in self.states if state.over), None)
+        wanting = [state.over for state, good in zip(self.states, self.good, strict=True) if not good]
+        return REASONS[min(wanting)] if wanting else None
 
     def due(self, tol: float) -> bool:
         if all(state.rests for state in self.states):
@@ -137,7 +144,7 @@ class SMOEngine:
         if USUAL[0] < max(state.violation for state in self.states if not state.rests) <= USUAL[1]:
             return False
         cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
-        return bool(SHARE * (self.work - self.certified_at) > cost)
+        return bool(self.work - self.certified_at > max(cost / SHARE, APART))
 
     def model(self) -> tuple[Array, Array]:
         """Feasible dual variables of all parts, one after the other; the certificate finds the biases."""
@@ -154,6 +161,7 @@ class SMOEngine:
         """The certificate of feasible dual variables."""
         bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
         self.certified_at = self.work
+        self.good = bounds.gap <= self.tol * bounds.primal
         if self.indefinite:  # there is no duality then
             return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
         return bounds
