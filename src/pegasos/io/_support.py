@@ -79,7 +79,7 @@ def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str
     state["support_vectors_"] = vectors
     state["dual_coef_"] = estimator._like_rows(dual, vectors)
     if estimator.kernel != "precomputed":
-        _check_kernel(estimator, state)
+        check_kernel(estimator, state["_gamma"], vectors)
     return state
 
 
@@ -189,14 +189,11 @@ def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
     return sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
 
 
-def _check_kernel(estimator: Any, state: dict[str, Any]) -> None:
-    """The kernel must be defined for the support vectors, and finite."""
-    kernel = _kernels.resolve(
-        estimator.kernel, degree=estimator.degree, gamma=state["_gamma"], coef0=estimator.coef0
-    )
-    X = state["support_vectors_"]
+def check_kernel(estimator: Any, gamma: float, X: Any) -> None:
+    """Refuse support vectors that the kernel is not defined for, or so large that it overflows."""
     if not X.shape[0]:
         return
+    kernel = _kernels.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
     try:
         kernel.check_rows(X)
     except ValueError as error:
