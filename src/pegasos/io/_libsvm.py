@@ -23,6 +23,7 @@ REGRESSORS = ("epsilon_svr", "nu_svr")
 #: Classes that a file may have: there is a number for each pair of them.
 MOST_CLASSES = 2**15
 
+
 def write_libsvm(estimator: Any, path: Path) -> None:
     """Write a fitted estimator as a model file of LIBSVM.
 
@@ -102,7 +103,7 @@ def read_libsvm(
         largest in the file.
     collapse : bool, default=True
         Whether support vectors of a linear kernel are added up to weights, which predict much faster: two classes and
-        regression are a ``LinearSVC`` or ``LinearSVR`` then. Else they are an ``SVC`` or ``SVR``, like all other models.
+        regression are a ``LinearSVC`` or ``LinearSVR`` then. Else they are an ``SVC`` or ``SVR``, as other models are.
 
     Returns
     -------

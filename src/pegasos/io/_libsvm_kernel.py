@@ -10,7 +10,7 @@ Here it is the same with the classes in increasing order and b = −ρ, save tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -90,10 +90,7 @@ def _vector_texts(estimator: SVC | SVR) -> list[str]:
     entry = f"%d:{_text.REAL} "
     pairs = list(zip((X.indices + 1).tolist(), X.data.tolist(), strict=True))
     ends = X.indptr.tolist()
-    return [
-        "".join(entry % pair for pair in pairs[first:last] if pair[1] != 0)
-        for first, last in zip(ends, ends[1:], strict=False)
-    ]
+    return ["".join(entry % pair for pair in pairs[first:last] if pair[1] != 0) for first, last in pairwise(ends)]
 
 
 # --- theirs to ours --------------------------------------------------------------------------------------------------
@@ -179,9 +176,7 @@ def _sorted_classes(labels: list[int], shares: list[int], coef: Array, rho: Arra
     return order, table[:, order], b
 
 
-def _read_vectors(
-    lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None
-) -> tuple[Array, Any, Array]:
+def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:
     """Coefficients, support vectors (of a precomputed kernel an empty matrix as wide), and their numbers there."""
     total, count = found["total_sv"], 1 if found.get("label") is None else found["nr_class"] - 1
     numbered = kernel == "precomputed"

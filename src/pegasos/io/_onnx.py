@@ -17,9 +17,9 @@ from pegasos.losses import Loss
 def to_onnx(estimator: Any, *, dtype: Any = np.float32) -> Any:
     """A fitted estimator as an ONNX model. Needs the extra ``onnx``.
 
-    Input ``X``: rows × features, dense. Outputs of a classifier: ``label``, ``scores`` (as ``decision_function``, so for
-    ``SVC`` of several classes a column for each class or for each pair, as ``decision_function_shape`` says) and, where
-    the loss gives them, ``probabilities``; of a regressor: ``prediction``.
+    Input ``X``: rows × features, dense. Outputs of a classifier: ``label``, ``scores`` (as ``decision_function``, so
+    of an ``SVC`` of several classes a column for each class or for each pair, as ``decision_function_shape`` says) and,
+    where the loss gives them, ``probabilities``; of a regressor: ``prediction``.
 
     Parameters
     ----------

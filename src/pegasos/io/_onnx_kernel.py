@@ -1,8 +1,8 @@
 """Kernel machines as ONNX graphs of standard operators.
 
-Kernel values are computed in float64, whatever the type of the input: ‖x − s‖² = ‖x‖² + ‖s‖² − 2⟨x, s⟩ would lose too many
-digits in float32. The sums of the laplacian and chi2 kernels go over the features one by one (the operator Scan), so that
-no graph needs more memory than rows × support vectors. A linear kernel collapses to a product.
+Kernel values are computed in float64, whatever the type of the input: ‖x − s‖² = ‖x‖² + ‖s‖² − 2⟨x, s⟩ would lose too
+many digits in float32. The sums of the laplacian and chi2 kernels go over the features one by one (the operator Scan),
+so that no graph needs more memory than rows × support vectors. A linear kernel collapses to a product.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class _KernelGraph(Graph):
 
     def scores(self, estimator: SVC | SVR, coef: Array, b: Array) -> None:
         """From "X" to "functions", Σ_v coef_v K(s_v, x) + b for every row and decision function."""
-        vectors, features = estimator.support_vectors_, int(estimator.n_features_in_)
+        vectors: Any = estimator.support_vectors_
+        features = int(estimator.n_features_in_)
         self.node("Cast", "X", result="x", to=self.onnx.TensorProto.DOUBLE)
         linear = estimator.kernel == "linear" or not coef.shape[1]
         if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > LARGEST:

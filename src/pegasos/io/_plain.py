@@ -63,8 +63,8 @@ def encode_parameters(estimator: Any) -> dict[str, Any]:
             continue
         if name == "kernel" and callable(value):
             raise ValueError(
-                f"parameter kernel={value!r:.100} is code, which a model file does not hold; fit with a kernel's name or "
-                "kernel='precomputed', or keep the model as a pickle of your own"
+                f"parameter kernel={value!r:.100} is code, which a model file does not hold; fit with a kernel's name "
+                "or kernel='precomputed', or keep the model as a pickle of your own"
             )
         if name in table and not isinstance(value, str):
             found[name] = _encode_object(name, value, table[name])

@@ -2,9 +2,9 @@
 
 Arrays: ``dual_coef_`` (float64, always dense here), ``intercept_``, ``n_support_``, ``support_`` where it is known, and
 the support vectors, as they are in the estimator: ``support_vectors_`` of float32 or float64, or a CSR matrix's
-``support_vectors_.data``, ``.indices`` and ``.indptr``. Where there are none (a precomputed kernel, or a regression within
-its tube) there is no such array. The header's ``kernel`` says which (``layout``), γ, λ, the shape that was fitted, and
-how classes are compared (``multiclass``).
+``support_vectors_.data``, ``.indices`` and ``.indptr``. Where there are none (a precomputed kernel, or a regression
+within its tube) there is no such array. The header's ``kernel`` says which (``layout``), γ, λ, the shape that was
+fitted, and how classes are compared (``multiclass``).
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def _positive(found: dict[str, Any], name: str) -> float:
 def _shares(arrays: dict[str, Array], sizes: dict[str, int]) -> Array:
     shares = checked_array("n_support_", arrays.pop("n_support_", None), Rule(("counts",), "int32"), sizes)
     if (shares < 0).any() or int(shares.sum(dtype=np.int64)) != sizes["support"]:
-        raise ValueError(f"n_support_ should be numbers >= 0 that add up to {sizes['support']}, the columns of dual_coef_")
+        raise ValueError(
+            f"n_support_ should be numbers >= 0 that add up to {sizes['support']}, the columns of dual_coef_"
+        )
     return shares
 
 
