@@ -68,8 +68,8 @@ SWITCH = {"pegasos._auto.TINY": 0.0, "pegasos._auto.first_order_cost": lambda _:
 #: Makes kernel machines keep rows of these few in single precision.
 SINGLE = {"pegasos._kernel_rows.SMALL": 0}
 
-#: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR, those with "kernel"
-#: SVC or, for numbers, SVR.
+#: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR, those with
+#: "kernel" SVC or, for numbers, SVR.
 FITS = {
     "pegasos": ("two", {"solver": Pegasos(), "max_iter": 60}, {}),
     "pegasos average iid": ("sparse", {"solver": Pegasos(output="average", sampling="iid"), "max_iter": 60}, {}),

@@ -473,7 +473,9 @@ def test_another_kernel_machine_is_refused_by_what_differs(path, monkeypatch):
     different("the sample or class weights differ", class_weight={False: 2.0})
     with pytest.raises(ValueError, match=r"loss is Hinge\(\) there and EpsilonInsensitive"):
         SVR(checkpoint=path).fit(X, np.where(y, 1.0, -1.0))
-    killable.fit("svc", gamma=0.1, checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep", n_jobs=2)  # these may
+    killable.fit(
+        "svc", gamma=0.1, checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep", n_jobs=2
+    )  # these may
 
 
 def test_numbers_of_another_type_are_the_same_fit(path, monkeypatch):

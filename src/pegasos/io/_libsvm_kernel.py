@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._data import Array
+from pegasos._data import Array, examples
 from pegasos.io import _support, _text
 from pegasos.io._text import Lines
 from pegasos.kernel import SVC, SVR
@@ -136,6 +136,7 @@ def _check(lines: Lines, model: SVC | SVR) -> None:
     try:
         model._check_parameters()
         if model.kernel != "precomputed":
+            examples(model.support_vectors_, name="the support vectors")
             _support.check_kernel(model, model._gamma, model.support_vectors_)
     except ValueError as error:
         lines.refuse(f"the model above cannot be used: {error}")
