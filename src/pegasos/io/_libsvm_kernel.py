@@ -135,7 +135,7 @@ def _check(lines: Lines, model: SVC | SVR) -> None:
     """What model files check, too: that the kernel can be computed."""
     try:
         model._check_parameters()
-        if model.kernel != "precomputed":
+        if model.kernel != "precomputed" and model.support_vectors_.shape[0]:
             examples(model.support_vectors_, name="the support vectors")
             _support.check_kernel(model, model._gamma, model.support_vectors_)
     except ValueError as error:
