@@ -247,19 +247,9 @@ class SMOEngine:
             return self._block[2]
         at = self.states[k].part.row[working]
         K = rows.block(at, at)
-        if not np.isfinite(K).all():
-            i, j = np.argwhere(~np.isfinite(K))[0]
-            raise ValueError(
-                f"the kernel of rows {self._number(k, at[i])} and {self._number(k, at[j])} is {K[i, j]}: "
-                "scale the features, or lower gamma or degree"
-            )
+        self.problem.check_values(k, at, K)
         self._block = k, working, K
         return np.asarray(K)
-
-    def _number(self, k: int, row: int) -> int:
-        """The number in X of a row of part k."""
-        index = self.problem.pieces[k].index
-        return int(row if index is None else index[row])
 
     def _diagonal_of(self, k: int, rows: Any) -> Array:
         if self._diagonal is None or self._diagonal[0] != k:
