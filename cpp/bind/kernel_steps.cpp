@@ -31,7 +31,7 @@ KernelBlock<Real> block_of(const Matrix<Real>& K, const Index& rows, const Mutab
 template <class Real>
 void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<double> score,
              MutableVector<double> change, Vector<double> y, Vector<double> c, MutableVector<double> U,
-             MutableVector<double> lag, MutableMatrix<double> random, MutableVector<double> progress,
+             MutableMatrix<double> average, MutableMatrix<double> random, MutableVector<double> progress,
              double lam, double t0, double radius, double feature, std::int64_t batch_size, bool subgradient,
              std::uint64_t seed) {
     const auto m = std::int64_t(y.shape(0));
@@ -40,15 +40,17 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
         throw std::invalid_argument("without K a block must be one mini-batch");
     check_length(c, m, "weight");
     check_length(U, m, "U");
-    if (lag.size()) check_length(lag, m, "lag");
+    if (average.size()) check_shape(average, 2, m, "average");
     if (random.size()) check_shape(random, 2, m, "random");
     check_length(progress, progress_size, "progress");
     double* p = progress.data();
     double* drawn = random.size() ? random.data() : nullptr;
+    double* mean = average.size() ? average.data() : nullptr;
     const KernelPegasos o{y.data(),
                           c.data(),
                           U.data(),
-                          lag.size() ? lag.data() : nullptr,
+                          mean,
+                          mean ? mean + m : nullptr,
                           {drawn, drawn ? drawn + m : nullptr},
                           m,
                           lam,
@@ -58,13 +60,13 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
                           batch_size,
                           subgradient,
                           seed};
-    PegasosProgress at{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9]};
+    PegasosProgress at{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10]};
     {
         nb::gil_scoped_release release;
         pegasos_steps(loss.loss, o, block, at);
     }
-    const double after[] = {at.visits, at.steps,   at.sum,   at.pi,    at.norm,
-                            at.b,      at.carried, at.draws, at.next0, at.next1};
+    const double after[] = {at.visits,  at.steps, at.sum,   at.pi,    at.norm,  at.b,
+                            at.carried, at.draws, at.next0, at.next1, at.folded};
     std::copy(std::begin(after), std::end(after), p);
 }
 
@@ -86,7 +88,7 @@ void define(nb::module_& m) {
     using namespace nb::literals;
     const auto strict = [](const char* name) { return nb::arg(name).noconvert(); };
     m.def("kernel_pegasos_steps", &pegasos<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),
-          strict("change"), strict("y"), strict("weight"), strict("U"), strict("lag"), strict("random"),
+          strict("change"), strict("y"), strict("weight"), strict("U"), strict("average"), strict("random"),
           strict("progress"), "lam"_a, "t0"_a, "radius"_a, "feature"_a, "batch_size"_a, "subgradient"_a,
           "seed"_a);
     m.def("kernel_sdca_steps", &sdca<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),

@@ -37,6 +37,20 @@ void draw(const KernelPegasos& o, PegasosProgress& at, double scale) {
     }
 }
 
+// Multiplies a vanishing π into what it scales; the caller does so with what is not seen here.
+template <class Real>
+void fold(const KernelPegasos& o, const KernelBlock<Real>& block, PegasosProgress& at) {
+    for (std::int64_t i = 0; o.lag && i < o.rows; ++i) {
+        o.sum[i] += at.carried * o.U[i] - o.lag[i];
+        o.lag[i] = 0;
+    }
+    at.carried = 0;
+    for (std::int64_t i = 0; i < o.rows; ++i) o.U[i] *= at.pi;
+    for (std::int64_t p = 0; p < block.count; ++p) block.score[p] *= at.pi, block.change[p] *= at.pi;
+    at.sum *= at.pi, at.norm *= at.pi * at.pi, at.folded *= at.pi;
+    at.pi = 1;
+}
+
 template <class Real, class Loss>
 void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<Real>& block,
                    std::int64_t first, std::int64_t k, std::vector<double>& g, PegasosProgress& at) {
@@ -68,6 +82,7 @@ void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<R
     if (block.K && o.radius > 0) {
         const double length = scale_of(o, at) * std::sqrt(std::max(0.0, at.norm));
         if (length > o.radius) at.pi *= o.radius / length;
+        if (at.pi < 1e-9) fold(o, block, at);
     }
 }
 

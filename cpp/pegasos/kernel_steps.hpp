@@ -36,15 +36,16 @@ struct PegasosProgress {
     double b;                    // a bias learnt by sub-gradients
     double carried;              // Σ of the scales of all iterates, for averages
     double draws, next0, next1;  // random iterates: draws made, and the next steps to keep
+    double folded;               // what all else that is unscaled is to be multiplied by: a vanishing π
 };
-inline constexpr int progress_size = 10;
+inline constexpr int progress_size = 11;
 
 // Everything is kept unscaled, as for linear Pegasos: w = v π/(λΩ), v = Σ_i c_i U_i φ(x_i), Ω = t0 + rows
 // visited, so that at t = 1 (Ω = 0) every score is 0 and the hinge loss is violated.
 struct KernelPegasos {
     const double *y, *c;  // targets; weights with mean 1
     double* U;            // sums of slopes, in units of 1/π
-    double* lag;          // for averages, else null: Σ_t w_t is carried·v − lag, in the units of U
+    double *lag, *sum;    // for averages, else null: Σ_t w_t is sum + carried·U − lag, in the units of U
     double* random[2];    // two random iterates, in the units of U times the scale, else null
     std::int64_t rows;    // length of all these
     double lam, t0, radius, feature;

@@ -208,7 +208,9 @@ class BlockEngine:
 
     def advance(self) -> None:
         """Some blocks of one group, up to the end of its epoch."""
-        group = next(group for group in self.groups if not self._rests(group))
+        group = next((group for group in self.groups if not self._rests(group)), None)
+        if group is None:
+            return
         if group.at == group.m:
             group.epoch, group.at = group.epoch + 1, 0
         work = 0

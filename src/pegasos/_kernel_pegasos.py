@@ -19,8 +19,8 @@ from pegasos._kernel_certificate import certify_rows, dual_value, primal_value
 from pegasos._kernel_problem import KernelProblem
 
 #: What ``scalars`` holds: the core's PegasosProgress, then where the windows begin, and an objective.
-VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1 = range(10)
-WINDOW_VISITS, NEXT_WINDOW_VISITS, WINDOW_STEPS, NEXT_WINDOW_STEPS, PRIMAL = range(10, 15)
+VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1, FOLDED = range(PROGRESS := 11)
+WINDOW_VISITS, NEXT_WINDOW_VISITS, WINDOW_STEPS, NEXT_WINDOW_STEPS, PRIMAL = range(PROGRESS, PROGRESS + 5)
 
 
 class KernelPegasosEngine(BlockEngine):
@@ -86,21 +86,32 @@ class PegasosState:
             "seed": seed,
         }
         self.U, self.F, self.window, self.window_F, self.next_window, self.next_window_F = np.zeros((6, m))
-        self.lag = self.sum = self.window_sum = self.next_window_sum = np.zeros(0)
+        self.average = np.zeros((2, m if output in ("average", "suffix") else 0))
+        self.window_sum = self.next_window_sum = np.zeros(0)
         self.random = np.zeros((2, m if output == "random" else 0))
         if output in ("average", "suffix"):
-            self.lag, self.sum, self.window_sum, self.next_window_sum = np.zeros((4, m))
+            self.window_sum, self.next_window_sum = np.zeros((2, m))
             self.arrays = (*self.arrays, "lag", "sum", "window_sum", "next_window_sum")
         if output == "random":
             self.arrays = (*self.arrays, "random0", "random1")
-        self.scalars = np.zeros(15)
-        self.scalars[[PI, NEXT0, NEXT1]] = 1.0
+        self.scalars = np.zeros(PROGRESS + 5)
+        self.scalars[[PI, NEXT0, NEXT1, FOLDED]] = 1.0
         self.wide = False
 
     @property
     def primal(self) -> float:
         """The objective last estimated."""
         return float(self.scalars[PRIMAL])
+
+    @property
+    def lag(self) -> Array:
+        """The sum of all iterates is sum + carried·U − lag."""
+        return np.asarray(self.average[0])
+
+    @property
+    def sum(self) -> Array:
+        """See ``lag``."""
+        return np.asarray(self.average[1])
 
     @property
     def random0(self) -> Array:
@@ -120,7 +131,7 @@ class PegasosState:
 
     def run(self, K: Array, at: Array) -> Array:
         """Visit the rows ``at``."""
-        change, progress = np.zeros(len(at)), np.ascontiguousarray(self.scalars[:10])
+        change, progress = np.zeros(len(at)), np.ascontiguousarray(self.scalars[:PROGRESS])
         _core.kernel_pegasos_steps(
             self.part.core,
             K,
@@ -130,37 +141,42 @@ class PegasosState:
             self.part.y,
             self.unit,
             self.U,
-            self.lag,
+            self.average,
             self.random,
             progress,
             **self.options,
         )
-        self.scalars[:10] = progress
+        self.scalars[:PROGRESS] = progress
+        if progress[FOLDED] != 1.0:
+            self._scale(progress[FOLDED], "F", "window", "window_F", "next_window", "next_window_F")
+            self.scalars[FOLDED] = 1.0
         self.wide = not K.size
         return change
 
     def added(self) -> None:
-        """Project after a long mini-batch, whose norm is known only now; multiply a vanishing π into what it scales."""
+        """Project after a long mini-batch, whose norm is known only now."""
         if self.radius > 0 and self.wide:
             self._recompute_norm()
             length = self.scale * np.sqrt(max(0.0, self.scalars[NORM]))
             if length > self.radius:
                 self.scalars[PI] *= self.radius / length
-        if self.scalars[PI] < 1e-9:
-            self._flush()
-            pi = self.scalars[PI]
-            for name in ("U", "F", "window", "window_F", "next_window", "next_window_F"):
-                setattr(self, name, getattr(self, name) * pi)
-            self.scalars[[SUM, NORM]] *= pi, pi**2
-            self.scalars[PI] = 1.0
+            if (pi := self.scalars[PI]) < 1e-9:
+                self._flush()
+                self._scale(pi, "U", "F", "window", "window_F", "next_window", "next_window_F")
+                self.scalars[[SUM, NORM]] *= pi, pi**2
+                self.scalars[PI] = 1.0
+
+    def _scale(self, factor: float, *names: str) -> None:
+        for name in names:
+            setattr(self, name, getattr(self, name) * factor)
 
     def _recompute_norm(self) -> None:
         self.scalars[NORM] = (self.unit * self.U) @ self.F + self.feature2 * self.scalars[SUM] ** 2
 
     def _flush(self) -> None:
-        if len(self.lag):
-            self.sum = self.sum + self.scalars[CARRIED] * self.U - self.lag
-            self.lag = np.zeros_like(self.lag)
+        if self.average.size:
+            self.average[1] += self.scalars[CARRIED] * self.U - self.lag
+            self.average[0] = 0.0
             self.scalars[CARRIED] = 0.0
 
     def end_epoch(self) -> bool:
@@ -215,13 +231,15 @@ class PegasosState:
 
     def restore(self, arrays: dict[str, Array], scalars: Array) -> None:
         """Go on from saved arrays."""
-        counts = scalars[[VISITS, STEPS, DRAWS, NEXT0, NEXT1, *range(10, 14)]]
-        if not np.isfinite(scalars).all() or not (0 < scalars[PI] <= 1):
+        counts = scalars[[VISITS, STEPS, DRAWS, NEXT0, NEXT1, *range(PROGRESS, PRIMAL)]]
+        if not np.isfinite(scalars).all() or not (0 < scalars[PI] <= 1) or scalars[FOLDED] != 1:
             raise ValueError("state: 'scalars' has a value that no fit has")
         if not bool(np.all((counts >= 0) & (counts <= 2**53 * 2) & (counts == np.rint(counts)))):
             raise ValueError("state: 'scalars' counts what cannot be counted")
         for name, array in arrays.items():
-            if name.startswith("random"):
+            if name in ("lag", "sum"):
+                self.average[("lag", "sum").index(name)] = array
+            elif name in ("random0", "random1"):
                 self.random[int(name[-1])] = array
             else:
                 setattr(self, name, array)

@@ -35,6 +35,9 @@ SPARSE_BELOW = 0.4
 #: Rows up to which everything is in double precision: there it costs nobody anything.
 SMALL = 2000
 
+#: Entries of a row beyond which its kernel values take longer to compute than to look up.
+DEAR = 250
+
 #: Kernel values that a user's function is asked for at a time.
 PIECE = 1 << 22
 
@@ -74,6 +77,8 @@ class CachedRows:
     """What providers with a cache share; they compute rows into it."""
 
     single = False
+    #: Whether values take longer to compute than to look up.
+    dear = True
 
     def __init__(self, m: int, dtype: Any, megabytes: float, threads: int) -> None:
         self.m, self.dtype, self.megabytes, self.threads = m, np.dtype(dtype), megabytes, threads
@@ -87,10 +92,10 @@ class CachedRows:
             self._batch(part, np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64), F)
 
     def square(self, rows: Array) -> Array:
-        """K of these rows among themselves; what the cache has is not computed again."""
+        """K of these rows among themselves; what the cache has is not computed again if that takes longer."""
         slots = self.cache.slot[rows]
         held = slots >= 0
-        if not held.any():
+        if not self.dear or not held.any():
             return self.block(rows, rows)
         out = np.zeros((len(rows), _padded(len(rows))), dtype=self.dtype)
         out[held, : len(rows)] = self.cache.store[np.ix_(slots[held], rows)]
@@ -140,6 +145,7 @@ class NativeRows(CachedRows):
         quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)
         self.single = quick is not None
+        self.dear = (X.nnz if sparse.issparse(X) else X.size) > DEAR * X.shape[0]
         super().__init__(X.shape[0], np.float32 if self.single else np.float64, megabytes, threads)
 
     def widen(self) -> None:

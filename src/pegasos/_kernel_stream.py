@@ -17,14 +17,11 @@ from pegasos import _core
 from pegasos._certificate import Certificate
 from pegasos._data import Array
 from pegasos._kernel_blocks import BLOCK, ORDERS
-from pegasos._kernel_pegasos import BIAS, NORM, PI, STEPS, SUM, VISITS
+from pegasos._kernel_pegasos import BIAS, FOLDED, NORM, PI, PROGRESS, STEPS, SUM, VISITS
 from pegasos._kernel_problem import KernelProblem
 from pegasos._kernels import Kernel, checked_values
 from pegasos._trace import Checkpoint, Trace
 from pegasos.solvers import Pegasos
-
-#: Numbers that the core keeps of each part; see PegasosProgress in ``kernel_steps.hpp``.
-PROGRESS = 10
 
 
 class KernelStream:
@@ -61,6 +58,7 @@ class KernelStream:
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
         self._prepare(problem, options, B2)
         assert self.t0 is not None
+        self.coef = self.coef.copy()
         old = self._scores(problem.X, problem.rows.threads)
         norm = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
         raw = self._epoch(problem, old, options, seed)
@@ -84,12 +82,10 @@ class KernelStream:
         self.numbers = np.concatenate([self.numbers, new + self.rows])
         self.codes = np.concatenate([self.codes, codes[new]])
         self.rows += m
-        coef = self.coef * scale[:, None]
-        self._fold()
         self.seconds += time.perf_counter() - began
         inf = float("inf")
         self.trace.append(Checkpoint(float(len(self.trace) + 1), self.seconds, primal, -inf, inf, inf))
-        return coef, b
+        return self.coef * scale[:, None], b
 
     def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> None:
         """What the first piece decides: t0, and with it the scale of the coefficients of an earlier fit."""
@@ -126,7 +122,7 @@ class KernelStream:
             known = np.flatnonzero(raw.any(axis=0))
             score = old[:, at] + (rows.exact(known, raw[:, known], at) if len(known) else 0.0)
             # Scores stay as they are in a mini-batch: only its norm needs the kernel values within.
-            K = np.zeros((0, 0)) if long and not radius else rows.block(at, at)
+            K = np.zeros((0, 0)) if long and not radius else rows.square(at)
             problem.check_values(0, at, K)
             self.evaluations += len(at) * len(known) + (len(at) ** 2 if K.size else 0)
             for k, part in enumerate(pieces):
@@ -144,7 +140,7 @@ class KernelStream:
                     part.y,
                     part.weight * (part.m / problem.total),
                     slopes[k],
-                    np.zeros(0),
+                    np.zeros((2, 0)),
                     np.zeros((2, 0)),
                     counts,
                     lam=self.lam,
@@ -155,17 +151,13 @@ class KernelStream:
                     subgradient=problem.bias == "free",
                     seed=0,
                 )
+                if counts[FOLDED] != 1.0:  # projections have all but wiped out the past
+                    for past in (self.coef, old, raw):
+                        past[k] *= counts[FOLDED]
+                    counts[FOLDED] = 1.0
                 self.progress[k] = counts
                 np.add.at(raw[k], at[inside], change)
         return raw
-
-    def _fold(self) -> None:
-        """Multiply what projections have shrunk the past by, where it vanishes, into what it scales."""
-        for k in np.flatnonzero(self.progress[:, PI] < 1e-9):
-            pi = float(self.progress[k, PI])
-            self.coef[k] *= pi
-            self.progress[k, [SUM, NORM]] *= pi, pi**2
-            self.progress[k, PI] = 1.0
 
     def _scores(self, X: Any, threads: int) -> Array:
         """Σ_i coef_i K(sv_i, x) of each part and row of X, for the support vectors so far."""
@@ -196,7 +188,7 @@ class KernelStream:
 
 def _fresh(parts: int) -> Array:
     progress = np.zeros((parts, PROGRESS))
-    progress[:, PI] = 1.0
+    progress[:, [PI, FOLDED]] = 1.0
     return progress
 
 

@@ -316,11 +316,9 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
         factors = class_factors(self.class_weight, known, labels)
         factors = np.ones(len(known)) if factors is None else factors
-        weight = row_weights(sample_weight, factors[codes], X.shape[0])
-        assert weight is not None
-        stream, problem = self._stream_on(
-            X, lambda C: self._pieces(codes, len(known), weight, C, loss), row_weights(sample_weight, None, X.shape[0])
-        )
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = factors[codes] if given is None else given * factors[codes]
+        stream, problem = self._stream_on(X, lambda C: self._pieces(codes, len(known), weight, C, loss), given)
         coef, b = self._stream_step(stream, problem, codes)
         self.classes_, self.class_weight_ = known, factors
         everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
