@@ -754,8 +754,8 @@ def dual_epoch(
 def kernel_counts(K: Array, y: Array, order: Iterable[int], *, lam: float) -> Array:
     """How often each row is chosen and violated: kernel Pegasos as printed (2011, section 4), hinge loss.
 
-    Step t counts row i up if y_i/(λ(t−1)) Σ_j α_j y_j K(x_j, x_i) < 1; at t = 1 the sum is empty and it does. (The
-    paper's figure has 1/(λt) there, which is not the iterate w_t of Fig. 1.)
+    Step t counts row i up if y_i/(λ(t−1)) Σ_j α_j y_j K(x_j, x_i) < 1; at t = 1 the sum is empty and it does. (Some
+    print 1/(λt) there, which is not the iterate w_t.)
     """
     alpha = np.zeros(len(y), dtype=int)
     for t, i in enumerate(order, start=1):

@@ -180,7 +180,7 @@ class BlockEngine:
 
     def learn(self, bounds: Bounds) -> None:
         """Go on where the gap is too wide; leave single precision where that is to blame."""
-        self.next_check = 1.5 * self.epochs + 1.0
+        self.next_check = 2.0 * self.epochs + 1.0
         self.best = self.estimated.copy()
         self.finished = np.asarray(bounds.gap <= self.tol * bounds.primal)
         refresh = self.epochs >= self.refreshed + REFRESH

@@ -17,8 +17,8 @@ from pegasos._kernel_problem import KernelProblem, Part
 
 def squared_norm(problem: KernelProblem, coef: Array, F: Array) -> float:
     """‖w‖², with the weight of a constant feature."""
-    norm = float(coef @ F)
-    return norm + (problem.feature * float(coef.sum())) ** 2 if problem.bias == "feature" else norm
+    weight = problem.feature * float(coef.sum()) if problem.bias == "feature" else 0.0
+    return float(coef @ F) + weight * weight
 
 
 def primal_value(problem: KernelProblem, part: Part, coef: Array, F: Array) -> tuple[float, float]:

@@ -100,8 +100,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     max_time : float, default=None
         Stop after so many seconds.
     callback : callable, default=None
-        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the dual variables; returning
-        True stops the fit.
+        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the dual variables, or the
+        coefficients of the rows, of one part after the other; returning True stops the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep what there is.
     checkpoint : path, default=None
