@@ -1,6 +1,8 @@
 """Kernel Pegasos: the decisions of the printed algorithm whatever the blocks, linear Pegasos, bounds, streams."""
 
 import pickle
+import signal
+import threading
 import warnings
 
 import numpy as np
@@ -420,16 +422,24 @@ def test_limits_callbacks_and_checkpoints(solver, tmp_path):
     assert stopped.certificate_.reason == "stopped by the callback"
 
 
-def test_an_interrupt_keeps_what_there_is():
-    X, y = toy(Hinge(), 300)
-
-    def stop(checkpoint):
-        raise KeyboardInterrupt
-
-    model = SVC(solver="pegasos", callback=stop)
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("solver", ["pegasos", "sdca"])
+def test_interrupts(solver, keep):
+    X, y = toy(Hinge(), 3000)
+    shared = {"C": 1e6, "gamma": 1.0, "tol": 1e-12, "solver": solver, "max_iter": 10**6}
+    model = SVC(on_interrupt="keep" if keep else "raise", **shared)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    if keep:
         model.fit(X, y)
-    assert not hasattr(model, "support_")
+        assert model.certificate_.reason == "interrupted"
+        assert 0 <= model.certificate_.dual <= model.certificate_.primal
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert not hasattr(model, "support_")
+    timer.join()
 
 
 # --- streams ---------------------------------------------------------------------------------------------------------
@@ -487,6 +497,18 @@ def test_streams_of_several_classes(multi_class, layout):
         pairs = model.set_params(decision_function_shape="ovo").decision_function(layout(X))
         inside = np.isin(y, ["a", "b"])
         assert np.mean((pairs[inside, 0] > 0) == (y[inside] == "a")) > 0.8
+
+
+@pytest.mark.parametrize("t0", [0.0, "auto"])
+def test_classes_may_come_late(t0):
+    X, y = three_classes(300)
+    model = SVC(gamma=0.5, lam=0.01, loss="smoothed_hinge", solver=Pegasos(t0=t0))
+    early = y != "c"
+    model.partial_fit(X[early], y[early], classes=["a", "b", "c"])
+    assert np.isfinite(model.decision_function(X)).all()
+    assert np.isfinite(model.certificate_.primal)
+    model.partial_fit(X, y)
+    assert model.score(X, y) > 0.6
 
 
 def test_layouts_may_change_within_a_stream():

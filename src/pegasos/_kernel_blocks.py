@@ -22,6 +22,7 @@ from pegasos._kernel_certificate import certify_rows, exact_scores
 from pegasos._kernel_problem import KernelProblem
 from pegasos._kernel_rows import BATCH
 from pegasos._smo import REASONS
+from pegasos._threads import one_blas_thread
 
 #: Rows of a block, unless mini-batches are longer.
 BLOCK = 256
@@ -187,14 +188,20 @@ class BlockEngine:
         if refresh:
             self.refreshed = self.epochs
         for group in self.groups:
-            rows = self.problem.rows(group.parts[0])
-            for k in group.parts:
-                off = abs(self.states[k].primal - bounds.primal[k]) > 0.1 * bounds.gap[k]
-                if rows.single and group.at and off and not self.finished[k]:
-                    self.problem.rows.widen(group.parts[0])
-                    refresh = True
-            if refresh:
+            if refresh or self._misled(group, bounds):
                 self._refresh(group)
+
+    def _misled(self, group: _Group, bounds: Bounds) -> bool:
+        """Whether single precision has bent an estimate as much as matters; if so, it is left."""
+        first = group.parts[0]
+        if not group.at or not self.problem.rows(first).single:
+            return False
+        for k in group.parts:
+            off = abs(self.states[k].primal - bounds.primal[k])
+            if not self.finished[k] and off > 0.1 * bounds.gap[k]:
+                self.problem.rows.widen(first)
+                return True
+        return False
 
     def _refresh(self, group: _Group) -> None:
         """All sums of kernel rows once more, in double precision."""
@@ -308,5 +315,6 @@ class BlockEngine:
 
 def _indefinite(K: Array) -> bool:
     """Whether a part of a kernel matrix has an eigenvalue that rounding cannot explain."""
-    values = np.linalg.eigvalsh(K.astype(np.float64))
+    with one_blas_thread():  # more of them are slower on matrices of this size
+        values = np.linalg.eigvalsh(K.astype(np.float64))
     return bool(values[0] < -1e-5 * max(np.abs(values).max(), np.finfo(float).tiny))

@@ -69,7 +69,8 @@ class KernelStream:
         # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
         norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained)
         self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
-        scale = self.progress[:, PI] / (self.lam * (self.t0 + self.progress[:, VISITS]))
+        omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
+        scale = np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
         b = B2 * scale * self.progress[:, SUM] if problem.bias == "feature" else self.progress[:, BIAS].copy()
         primal = 0.5 * self.lam * float(scale**2 @ self.progress[:, NORM])
         for part, scores in zip(problem.pieces, scale[:, None] * (old + gained) + b[:, None], strict=True):
@@ -94,10 +95,9 @@ class KernelStream:
             return
         diagonal = problem.rows(0).diagonal()
         t0 = []
-        for part in problem.pieces:
-            own = diagonal if part.index is None else diagonal[part.index]
-            mean, largest = float(part.weight @ own) / problem.total, float(own.max(initial=0.0))
-            t0.append(options.kernel_t0(part.loss, mean, largest, B2, self.lam))
+        for part in problem.pieces:  # rows of a pair of classes may still be to come: all rows speak for them
+            mean = float(diagonal.mean() if part.index is not None else part.weight @ diagonal / problem.total)
+            t0.append(options.kernel_t0(part.loss, mean, float(diagonal.max()), B2, self.lam))
         self.t0 = np.array(t0)
         if not len(self.coef):
             self.coef = np.zeros((problem.parts, 0))
