@@ -595,6 +595,46 @@ def test_bad_parameters_are_refused_by_name(parameters, words):
     assert not hasattr(model, "support_")
 
 
+def test_the_core_refuses_arrays_that_do_not_fit():
+    loss, m, k = Hinge().core(), 5, 3
+    good = {
+        "K": np.eye(k, 8),
+        "rows": np.arange(k),
+        "score": np.zeros(k),
+        "change": np.zeros(k),
+        "y": np.ones(m),
+        "weight": np.ones(m),
+    }
+    pegasos = {"U": np.zeros(m), "average": np.zeros((2, 0)), "random": np.zeros((2, 0)), "progress": np.ones(11)}
+    options = {"lam": 1.0, "t0": 0.0, "radius": 0.0, "feature": 0.0, "batch_size": 1, "subgradient": False, "seed": 0}
+    _core.kernel_pegasos_steps(loss, **good, **pegasos, **options)
+    sdca = {"u": np.zeros(m), "sum": 0.0, "unit": 1.0, "feature": 0.0, "offset": 0.0}
+    _core.kernel_sdca_steps(loss, **good, **sdca)
+    for name, bad in {
+        "K": np.eye(k + 1),
+        "rows": np.array([0, 1, m]),
+        "score": np.zeros(k + 1),
+        "change": np.zeros(k - 1),
+        "weight": np.ones(m - 1),
+    }.items():
+        with pytest.raises((ValueError, IndexError)):
+            _core.kernel_pegasos_steps(loss, **(good | {name: bad}), **pegasos, **options)
+        with pytest.raises((ValueError, IndexError)):
+            _core.kernel_sdca_steps(loss, **(good | {name: bad}), **sdca)
+    for name, bad in {
+        "U": np.zeros(m + 1),
+        "average": np.zeros((1, m)),
+        "random": np.zeros((2, m - 1)),
+        "progress": np.ones(10),
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            _core.kernel_pegasos_steps(loss, **good, **(pegasos | {name: bad}), **options)
+    with pytest.raises(ValueError, match="one mini-batch"):
+        _core.kernel_pegasos_steps(loss, **(good | {"K": np.zeros((0, 0))}), **pegasos, **options)
+    with pytest.raises(ValueError, match="empty"):
+        _core.kernel_sdca_steps(loss, **(good | {"K": np.zeros((0, 0))}), **sdca)
+
+
 def test_an_explosion_is_named():
     X, y = toy(losses.Squared(), 40)
     with pytest.raises(ValueError, match="range of floating-point numbers"):

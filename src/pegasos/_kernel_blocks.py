@@ -182,8 +182,10 @@ class BlockEngine:
     def learn(self, bounds: Bounds) -> None:
         """Go on where the gap is too wide; leave single precision where that is to blame."""
         self.next_check = 2.0 * self.epochs + 1.0
-        self.best = self.estimated.copy()
-        self.finished = np.asarray(bounds.gap <= self.tol * bounds.primal)
+        proven = np.asarray(bounds.gap <= self.tol * bounds.primal)
+        refused = self.finished & ~proven
+        self.best[refused] = self.estimated[refused]
+        self.finished = proven
         refresh = self.epochs >= self.refreshed + REFRESH
         if refresh:
             self.refreshed = self.epochs

@@ -15,10 +15,15 @@ from pegasos._data import Array
 from pegasos._kernel_problem import KernelProblem, Part
 
 
+def dot(a: Array, b: Array) -> float:
+    """⟨a, b⟩, whose bits do not depend on the threads of BLAS."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def squared_norm(problem: KernelProblem, coef: Array, F: Array) -> float:
     """‖w‖², with the weight of a constant feature."""
     weight = problem.feature * float(coef.sum()) if problem.bias == "feature" else 0.0
-    return float(coef @ F) + weight * weight
+    return dot(coef, F) + weight * weight
 
 
 def primal_value(problem: KernelProblem, part: Part, coef: Array, F: Array) -> tuple[float, float]:
@@ -28,13 +33,13 @@ def primal_value(problem: KernelProblem, part: Part, coef: Array, F: Array) -> t
         b = problem.feature**2 * float(coef.sum())
     elif problem.bias == "free":
         b = part.best_bias(F)
-    loss = float(part.weight @ part.core.value(np.ascontiguousarray(F + b), part.y)) / problem.total
+    loss = dot(part.weight, part.core.value(np.ascontiguousarray(F + b), part.y)) / problem.total
     return 0.5 * problem.lam * squared_norm(problem, coef, F) + loss, b
 
 
 def dual_value(problem: KernelProblem, part: Part, u: Array, coef: Array, F: Array) -> float:
     """D of u in the domain, whose w(u) has these coefficients and scores."""
-    conjugates = float(part.weight @ part.core.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
+    conjugates = dot(part.weight, part.core.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
     return conjugates - 0.5 * problem.lam * squared_norm(problem, coef, F)
 
 

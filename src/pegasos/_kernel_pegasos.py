@@ -15,7 +15,7 @@ import numpy as np
 from pegasos import _core
 from pegasos._data import Array
 from pegasos._kernel_blocks import BlockEngine
-from pegasos._kernel_certificate import certify_rows, dual_value, primal_value
+from pegasos._kernel_certificate import certify_rows, dot, dual_value, primal_value
 from pegasos._kernel_problem import KernelProblem
 
 #: What ``scalars`` holds: the core's PegasosProgress, then where the windows begin, and an objective.
@@ -171,7 +171,7 @@ class PegasosState:
             setattr(self, name, getattr(self, name) * factor)
 
     def _recompute_norm(self) -> None:
-        self.scalars[NORM] = (self.unit * self.U) @ self.F + self.feature2 * self.scalars[SUM] ** 2
+        self.scalars[NORM] = dot(self.unit * self.U, self.F) + self.feature2 * self.scalars[SUM] ** 2
 
     def _flush(self) -> None:
         if self.average.size:
@@ -226,7 +226,7 @@ class PegasosState:
             u = self.part.feasible_duals(self.duals(), balanced=False)
             dual_F = (self.F - self.window_F) * (self.scalars[PI] / (self.problem.lam * self._seen))
             dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
-        loose = abs(b * float(self.part.weight @ u)) / self.problem.total if self.problem.bias == "free" else 0.0
+        loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
 
     def restore(self, arrays: dict[str, Array], scalars: Array) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from pegasos import _core
 from pegasos._data import Array
 from pegasos._kernel_blocks import BlockEngine
-from pegasos._kernel_certificate import dual_value, primal_value
+from pegasos._kernel_certificate import dot, dual_value, primal_value
 from pegasos._kernel_problem import KernelProblem
 
 #: What ``scalars`` holds.
@@ -78,7 +78,7 @@ class SDCAState:
         """Whether anything has moved; a free bias takes over what the constant feature has learnt."""
         moved = bool(self.scalars[MOVED])
         self.scalars[MOVED] = 0.0
-        self.scalars[SUM] = float(self.unit @ self.u)
+        self.scalars[SUM] = dot(self.unit, self.u)
         if self.problem.bias == "free":
             step = self.feature**2 * self.scalars[SUM]
             moved |= bool(self.scalars[OFFSET] + step != self.scalars[OFFSET])
@@ -101,7 +101,7 @@ class SDCAState:
             coef = self.coefficients()
             self.scalars[PRIMAL], b = primal_value(self.problem, self.part, coef, self.F)
             dual = dual_value(self.problem, self.part, self.u, coef, self.F)
-        loose = abs(b * float(self.part.weight @ self.u)) / self.problem.total if self.problem.bias == "free" else 0.0
+        loose = abs(b * dot(self.part.weight, self.u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
 
     def restore(self, arrays: dict[str, Array], scalars: Array) -> None:

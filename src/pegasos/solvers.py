@@ -504,7 +504,8 @@ class KernelSolver:
         if intercept not in self.intercepts:
             what = "fit_intercept=False" if intercept == "none" else f"intercept={intercept!r}"
             accepted = ", ".join("fit_intercept=False" if i == "none" else repr(i) for i in self.intercepts)
-            raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}")
+            others = ". Use 'sdca' or 'pegasos'" if intercept in ("none", "feature") else ""
+            raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}{others}")
 
     def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
         """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
