@@ -511,6 +511,28 @@ def test_classes_may_come_late(t0):
     assert model.score(X, y) > 0.6
 
 
+def test_streams_of_rows_far_too_long_are_projected():
+    rows, y = toy(Hinge(), 90)
+    for scale, batch_size in ((1.0, 1), (1e6, 1), (1e6, 300)):
+        X, solver = rows * scale, Pegasos(t0=0, projection=True, batch_size=batch_size)
+        model = SVC(kernel="linear", lam=0.01, fit_intercept=False, solver=solver)
+        for part in (slice(0, 50), slice(50, 90)):
+            model.partial_fit(X[part], y[part], classes=[-1, 1])
+            w = model.coef_[0]
+            assert np.linalg.norm(w) <= 10 * (1 + 1e-9)
+            signs = np.where(y[part] > 0, 1.0, -1.0)
+            primal = 0.005 * w @ w + np.maximum(0, 1 - signs * (X[part] @ w)).mean()
+            assert model.certificate_.primal == pytest.approx(primal, rel=1e-6)
+
+
+def test_a_kernel_value_that_is_none_is_named_in_streams():
+    X, y = three_classes(40)
+    X = X.copy()
+    X[31] = 1e50
+    with pytest.raises(ValueError, match=r"rows 31 and 31|rows \d+ and 31|rows 31 and \d+"):
+        SVC(kernel="poly", degree=9, gamma=1.0, lam=0.1).partial_fit(X, y, classes=["a", "b", "c"])
+
+
 def test_layouts_may_change_within_a_stream():
     X, y = toy(Hinge(), 90)
     one = SVC(gamma=0.5, lam=0.05).partial_fit(X[:50], y[:50], classes=[-1, 1]).partial_fit(X[50:], y[50:])

@@ -19,7 +19,7 @@ from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import saved
 from pegasos._kernel_certificate import certify_rows, exact_scores
-from pegasos._kernel_problem import KernelProblem
+from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._kernel_rows import BATCH
 from pegasos._smo import REASONS
 from pegasos._threads import one_blas_thread
@@ -237,7 +237,7 @@ class BlockEngine:
         at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
         rows = self.problem.rows(group.parts[0])
         K = np.zeros((0, 0)) if self.wide else rows.square(at)
-        self.problem.check_values(group.parts[0], at, K)
+        check_values(K, self.problem.numbers(group.parts[0], at))
         if group.epoch == 0 and not self.problem.kernel.definite and K.size and not self.indefinite:
             self.indefinite = _indefinite(K[:, : len(at)])
         active = [self.states[k] for k in group.parts if not self.finished[k]]

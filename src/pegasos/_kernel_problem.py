@@ -159,15 +159,10 @@ class KernelProblem:
         sizes, rows = [p.size for p in self.pieces], [p.m for p in self.pieces]
         return np.split(flat, np.cumsum(sizes if len(flat) == sum(sizes) else rows)[:-1])
 
-    def check_values(self, k: int, at: Array, K: Array) -> None:
-        """Refuse kernel values, of rows ``at`` of part k, that are no numbers."""
-        if not np.isfinite(K).all():
-            index = self.pieces[k].index
-            i, j = np.argwhere(~np.isfinite(K))[0]
-            first, second = (int(at[p] if index is None else index[at[p]]) for p in (i, j))
-            raise ValueError(
-                f"the kernel of rows {first} and {second} is {K[i, j]}: scale the features, or lower gamma or degree"
-            )
+    def numbers(self, k: int, rows: Array) -> Array:
+        """The numbers in X of rows of part k."""
+        index = self.pieces[k].index
+        return rows if index is None else np.asarray(index[rows])
 
     def certify(self, gamma: Array, approximate: list[Array]) -> tuple[Bounds, Array]:
         """P and D of feasible γ, in float64, and the largest error seen in the scores of each part.
@@ -204,3 +199,13 @@ class KernelProblem:
         if primal < dual <= primal + 1e-12 * abs(primal):  # rounding
             dual = primal
         return primal, dual, b, error
+
+
+def check_values(K: Array, numbers: Array) -> None:
+    """Refuse kernel values, of rows with these numbers, that are not finite."""
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(
+            f"the kernel of rows {numbers[i]} and {numbers[j]} is {K[i, j]}: scale the features, "
+            "or lower gamma or degree"
+        )

@@ -18,7 +18,7 @@ from pegasos._certificate import Certificate
 from pegasos._data import Array
 from pegasos._kernel_blocks import BLOCK, ORDERS
 from pegasos._kernel_pegasos import BIAS, FOLDED, NORM, PI, PROGRESS, STEPS, SUM, VISITS
-from pegasos._kernel_problem import KernelProblem
+from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._kernels import Kernel, checked_values
 from pegasos._trace import Checkpoint, Trace
 from pegasos.solvers import Pegasos
@@ -66,9 +66,10 @@ class KernelStream:
         gained = np.zeros_like(old)
         if len(new):
             gained = np.asarray(problem.rows(0).exact(new, raw[:, new], np.arange(m)))
-        # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
-        norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained)
-        self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+        if not options.projection:  # the core, which needs it then, has kept it
+            # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
+            norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained)
+            self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
         omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
         scale = np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
         b = B2 * scale * self.progress[:, SUM] if problem.bias == "feature" else self.progress[:, BIAS].copy()
@@ -123,7 +124,7 @@ class KernelStream:
             score = old[:, at] + (rows.exact(known, raw[:, known], at) if len(known) else 0.0)
             # Scores stay as they are in a mini-batch: only its norm needs the kernel values within.
             K = np.zeros((0, 0)) if long and not radius else rows.square(at)
-            problem.check_values(0, at, K)
+            check_values(K, at)
             self.evaluations += len(at) * len(known) + (len(at) ** 2 if K.size else 0)
             for k, part in enumerate(pieces):
                 inside = np.flatnonzero(place[k][at] >= 0)

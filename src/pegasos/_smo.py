@@ -16,7 +16,7 @@ from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import MAX_ITER, saved
-from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._kernel_problem import KernelProblem, Part, check_values
 from pegasos._working_set import newton_steps, select
 
 #: Variables of a working set at first, and at most.
@@ -247,7 +247,7 @@ class SMOEngine:
             return self._block[2]
         at = self.states[k].part.row[working]
         K = rows.block(at, at)
-        self.problem.check_values(k, at, K)
+        check_values(K, self.problem.numbers(k, at))
         self._block = k, working, K
         return np.asarray(K)
 
