@@ -10,6 +10,9 @@ import oracles as o
 
 from pegasos import _fit, losses
 from pegasos._data import examples
+from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._kernel_rows import PartRows
+from pegasos._kernels import Kernel
 from pegasos._problem import Problem
 from pegasos.losses import LOSSES
 
@@ -84,6 +87,23 @@ def standard(loss, bias, classes=None, m=40, n=4, lam=0.05, seed=0):
     X, y = toy(loss, m, n, classes=classes, seed=seed)
     p = problem(X, y, loss, lam, bias=bias)
     return p, sum(part.primal for part in optimum(p))
+
+
+def kernel_problem(X, y, loss, lam, *, kernel=None, weight=None, bias="none", feature=1.0, parts=None, cache=200.0):
+    """A KernelProblem of one part; a list ``parts`` of (index, targets) makes several."""
+    kernel = Kernel("linear") if kernel is None else kernel
+    weight = np.ones(len(X)) if weight is None else weight
+    total = float(weight.sum())
+    parts = [(None, np.asarray(y, dtype=float))] if parts is None else parts
+    pieces = tuple(Part(i, t, weight if i is None else weight[i], loss, 1 / (lam * total)) for i, t in parts)
+    rows = PartRows(X, kernel, [part.index for part in pieces], cache, 1)
+    return KernelProblem(X, kernel, pieces, lam, total, rows, bias, feature)
+
+
+def features(K):
+    """Rows whose inner products are the kernel matrix K."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0))
 
 
 def advance(engine, epochs):

@@ -264,3 +264,40 @@ def test_the_core_refuses_what_does_not_fit():
         core.scores(None, np.ones((1, 10)), Kernel("rbf", 1.0).core(rows(4, 3)), None, 1)
     with pytest.raises(ValueError, match="unknown kernel"):
         _core.KernelRows(view(rows(3, 2)), "none", 1.0, 0.0, 3, 1)
+
+
+@pytest.mark.parametrize("dear", [False, True])
+@pytest.mark.parametrize("kernel", NATIVE)
+@pytest.mark.parametrize("single", [False, True])
+def test_squares_from_the_cache_have_the_bits_of_computed_ones(dear, kernel, single, monkeypatch):
+    monkeypatch.setattr("pegasos._kernel_rows.DEAR", 0 if dear else 10**6)
+    monkeypatch.setattr("pegasos._kernel_rows.SMALL", 10 if single else 10**6)
+    provider = NativeRows(rows(60, 5), Kernel(kernel, 0.5, 1.0, 3), 1.0, 1)
+    provider.add(np.arange(0, 60, 3), np.ones(20), np.zeros(60))
+    at = np.random.default_rng(0).permutation(60)[:30]
+    before = provider.evaluations
+    square = provider.square(at)
+    missing = 30 - np.count_nonzero(at % 3 == 0)
+    assert provider.evaluations - before == 30 * (missing if dear else 30)
+    np.testing.assert_array_equal(square, provider.block(at, at))
+
+
+def test_scores_of_several_sets_of_coefficients():
+    X, coef = rows(40, 4), np.random.default_rng(0).normal(size=(3, 7))
+    kernel, at = Kernel("rbf", 0.5), np.arange(0, 14, 2)
+    K = pairwise.rbf_kernel(X, gamma=0.5)
+    function = Kernel("function", function=lambda A, B: pairwise.rbf_kernel(A, B, gamma=0.5))
+    for provider in (NativeRows(X, kernel, 1.0, 1), FunctionRows(X, function, 1.0, 1), PrecomputedRows(K, 1)):
+        both = provider.exact(at, coef, np.arange(5, 40))
+        np.testing.assert_allclose(both, coef @ K[at][:, 5:], rtol=1e-12)
+        np.testing.assert_allclose(provider.exact(at, coef[1], np.arange(5, 40)), both[1], rtol=1e-14)
+    part = SubsetRows(PrecomputedRows(K, 1), np.arange(20, 40))
+    np.testing.assert_allclose(part.exact(np.arange(7), coef, np.arange(3)), coef @ K[20:27, 20:23], rtol=1e-12)
+    np.testing.assert_array_equal(part.square(np.arange(3))[:, :3], K[20:23, 20:23])
+
+
+def test_parts_of_all_rows_share_them():
+    X = rows(40, 4)
+    parts = PartRows(X, Kernel("rbf", 0.5), [None, None, None], 1e-6, 1)
+    assert parts(0) is parts(2)
+    assert parts.evaluations == 0

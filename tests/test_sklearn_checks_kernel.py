@@ -1,8 +1,11 @@
 """scikit-learn's own checks of the kernel estimators' manners, without a single exception."""
 
+import pytest
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import SMO, SVC, SVR
+from pegasos import SDCA, SMO, SVC, SVR, Pegasos
+from pegasos.losses import Quantile
 
 
 @parametrize_with_checks([SVC(), SVR()])
@@ -17,10 +20,30 @@ def test_defaults(estimator, check):
         SVC(kernel="poly", coef0=1.0),
         SVC(kernel="precomputed"),
         SVC(break_ties=True),
+        SVC(multi_class="ovr"),
         SVC(solver=SMO(working_set=16), tol=1e-11),
         SVR(kernel="linear"),
         SVR(kernel="precomputed"),
     ]
 )
 def test_variants(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        SVC(solver="sdca"),
+        SVC(solver=SDCA(), multi_class="ovr", intercept="feature"),
+        SVC(loss="log", kernel="precomputed", max_iter=200),
+        SVR(solver="sdca", n_jobs=2),
+        SVR(loss=Quantile(tau=0.4), intercept="feature"),
+        # All rows at once: then a weight is a repetition for every iterate of Pegasos.
+        SVC(solver=Pegasos(batch_size=10**6, t0=0.0), max_iter=40),
+        SVR(solver=Pegasos(batch_size=10**6, t0=0.0, projection=True), fit_intercept=False, max_iter=40),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_first_order_methods(estimator, check):
+    if "sample_weight_equivalence" in check.func.__name__ and not isinstance(estimator.solver, Pegasos):
+        estimator = clone(estimator).set_params(tol=5e-15, max_iter=20_000)  # asks for seven digits
     check(estimator)

@@ -458,7 +458,7 @@ X0, Y0 = two_classes(20)
         ({"tol": -1.0}, "tol=-1.0"),
         ({"cache_size": 0}, "cache_size=0"),
         ({"max_iter": 0}, "max_iter=0"),
-        ({"solver": "sdca"}, "linear"),
+        ({"solver": "norma"}, "linear"),
         ({"solver": SMO}, "parentheses"),
         ({"probability": True}, "CalibratedClassifierCV"),
         ({"decision_function_shape": "x"}, "decision_function_shape='x'"),

@@ -45,6 +45,7 @@ void check_shape(const A& a, std::int64_t rows, std::int64_t cols, const char* n
                                     " columns, not " + std::to_string(cols));
 }
 
+void register_kernel_steps(nb::module_&);
 void register_kernels(nb::module_&);
 void register_losses(nb::module_&);
 void register_passes(nb::module_&);

@@ -17,8 +17,12 @@ from pegasos._checkpoint import check_path
 from pegasos._data import Examples, examples
 from pegasos._dataset import Dataset
 from pegasos._fit import Callback
+from pegasos._problem import Bias
 from pegasos._threads import thread_count
 from pegasos._trace import Trace
+
+#: Every way to learn the bias.
+INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
 
 Model = TypeVar("Model", bound="Estimator")
 P = ParamSpec("P")
@@ -47,7 +51,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     lam: float | None
     tol: float
     max_time: float | None
+    fit_intercept: bool
+    intercept: str
+    intercept_scaling: float
     n_jobs: int | None
+    random_state: Any
     verbose: int | bool
     callback: Callback | None
     on_interrupt: Literal["raise", "keep"]
@@ -87,6 +95,32 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         thread_count(self.n_jobs)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
+
+    def _check_intercept(self) -> None:
+        self._check_number("intercept_scaling", low=0, strict=True)
+        if self.intercept not in INTERCEPTS:
+            raise ValueError(f"intercept={self.intercept!r} is none of {', '.join(INTERCEPTS)}")
+
+    def _bias(self) -> Bias:
+        """How the problem treats the bias."""
+        if not self.fit_intercept:
+            return "none"
+        return "feature" if self.intercept == "feature" else "free"
+
+    def _seed(self) -> int:
+        """An integer seed; None means 0, so that fits repeat unless asked otherwise."""
+        state = self.random_state
+        if state is None:
+            return 0
+        if isinstance(state, Integral):
+            if not 0 <= int(state) < 2**64:
+                raise ValueError(f"random_state={state!r} must lie between 0 and 2**64 - 1")
+            return int(state)
+        if isinstance(state, np.random.RandomState):
+            return int(state.randint(2**31 - 1))
+        if isinstance(state, np.random.Generator):
+            return int(state.integers(2**63))
+        raise ValueError(f"random_state={state!r} is no seed, RandomState or Generator")
 
     def _rows(self, X: Any, *, reset: bool) -> tuple[Any, Examples]:
         """Validated X and the borrowed rows."""

@@ -65,6 +65,8 @@ def kernel_fingerprint(problem: KernelProblem, solver: KernelSolver, *, seed: in
         "loss": _spelled(problem.pieces[0].loss),
         "lam": repr(float(problem.lam)),
         "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
+        "intercept": problem.bias,
+        "intercept_scaling": repr(float(problem.feature)),
         "sharing of kernel rows": "yes" if problem.rows.whole is not None else "no",
         "solver": _spelled(solver),
         "random_state": str(seed),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from pegasos._fit import Limits, Result, Watch, run
 from pegasos._kernel_layout import compact
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._kernel_rows import PartRows
+from pegasos._kernel_stream import KernelStream
 from pegasos._kernels import Kernel, KernelFunction, checked_values
 from pegasos._threads import thread_count
-from pegasos.solvers import KernelSolver
+from pegasos.solvers import KernelSolver, Pegasos, Solver
 
 #: Rows that are scored at a time, and kernel values that a user's function is asked for at a time.
 SCORED, ASKED = 1 << 14, 1 << 22
@@ -43,7 +45,7 @@ class KernelModel(Estimator):
     shrinking: bool
     cache_size: float
     max_iter: int
-    solver: str | KernelSolver
+    solver: str | Solver | KernelSolver
 
     support_: Array
     support_vectors_: Any
@@ -65,6 +67,7 @@ class KernelModel(Estimator):
         limited = isinstance(self.max_iter, int | np.integer) and not isinstance(self.max_iter, bool)
         if not limited or (self.max_iter != -1 and self.max_iter < 1):
             raise ValueError(f"max_iter={self.max_iter!r} must be a whole number >= 1, or -1 for no limit")
+        self._check_intercept()
         _kernels.check_parameters(self.kernel, self.degree, self.gamma, self.coef0)
         solvers.resolve_kernel(self.solver)
 
@@ -93,13 +96,13 @@ class KernelModel(Estimator):
 
     def _problem(self, X: Any, kernel: Kernel, pieces: list[Part], lam: float, total: float) -> KernelProblem:
         rows = PartRows(X, kernel, [part.index for part in pieces], float(self.cache_size), thread_count(self.n_jobs))
-        return KernelProblem(X, kernel, tuple(pieces), lam, total, rows)
+        return KernelProblem(X, kernel, tuple(pieces), lam, total, rows, self._bias(), float(self.intercept_scaling))
 
     def _solve(self, problem: KernelProblem) -> tuple[Result, list[int]]:
         """The solution, and the steps taken on each part."""
-        solver = solvers.resolve_kernel(self.solver)
-        steps = None if self.max_iter == -1 else int(self.max_iter)
-        engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=0)
+        solver = solvers.kernel_solver(self.solver, problem, self.intercept if self.fit_intercept else "none")
+        steps, seed = None if self.max_iter == -1 else int(self.max_iter), self._seed()
+        engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=seed)
         limits = Limits(float(self.tol), 2**62, self.max_time)
         watch = Watch(self.callback, bool(self.verbose), on_interrupt=self.on_interrupt)
 
@@ -107,7 +110,7 @@ class KernelModel(Estimator):
             bounds: Bounds = engine.certify(gamma)
             return bounds
 
-        result = run(problem, engine, limits, watch, self._checkpoint_file(problem, solver), judge)
+        result = run(problem, engine, limits, watch, self._checkpoint_file(problem, solver, seed), judge)
         if not np.isfinite(result.b).all():
             raise ValueError("the intercept left the range of floating-point numbers; scale the features and targets")
         c = result.certificate
@@ -117,20 +120,62 @@ class KernelModel(Estimator):
         self.fit_status_ = int(not c.converged)
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(engine.evaluations)
-        self._gamma, self._lam_used = problem.kernel.gamma, problem.lam
+        self._gamma = problem.kernel.gamma
+        self._stream = KernelStream(problem.kernel, problem.lam, problem.X.shape[0])
         return result, engine.steps
 
-    def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver) -> CheckpointFile | None:
+    def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver, seed: int) -> CheckpointFile | None:
         if self.checkpoint is None:
             return None
-        same = kernel_fingerprint(problem, solver, seed=0, tol=float(self.tol))
+        same = kernel_fingerprint(problem, solver, seed=seed, tol=float(self.tol))
         return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
+
+    def _fitted(self) -> tuple[Array, Array]:
+        """Coefficients of the support vectors in each part, and their classes."""
+        raise NotImplementedError
+
+    def _stream_on(
+        self, X: Any, pieces: Callable[[float], list[Part]], weight: Array | None
+    ) -> tuple[KernelStream, KernelProblem]:
+        """The stream that a call of ``partial_fit`` carries on, and the problem of its rows."""
+        total = float(X.shape[0] if weight is None else weight.sum())
+        last = getattr(self, "_stream", None)
+        if last is None:
+            kernel, lam = self._resolved(X, weight), self._lam(total)
+            stream = KernelStream(kernel, lam)
+        else:
+            stream, lam = last.fork(), last.lam
+            gamma = stream.kernel.gamma if isinstance(self.gamma, str) else float(self.gamma)
+            kernel = _kernels.resolve(self.kernel, degree=self.degree, gamma=gamma, coef0=self.coef0)
+            if kernel != stream.kernel:
+                raise ValueError("the kernel or its parameters differ from those of earlier calls; fit anew")
+            kernel.check_rows(X)
+            if stream.vectors is None:
+                coef, codes = self._fitted()
+                stream.begin(_plain(self.support_vectors_), self.support_, codes, coef, self.intercept_)
+        # Few rows are ever needed twice: no cache beyond what a block needs.
+        rows = PartRows(X, kernel, [None], 1.0, thread_count(self.n_jobs))
+        parts = tuple(pieces(1.0 / (lam * total)))
+        return stream, KernelProblem(X, kernel, parts, lam, total, rows, self._bias(), float(self.intercept_scaling))
+
+    def _stream_step(self, stream: KernelStream, problem: KernelProblem, codes: Array) -> tuple[Array, Array]:
+        """One epoch of Pegasos; sets all but the coefficients and biases that it returns."""
+        solver = self.solver if isinstance(self.solver, Pegasos) else Pegasos()
+        solvers.kernel_solver(solver, problem, self.intercept if self.fit_intercept else "none")
+        if solver.output != "last":
+            raise ValueError(f"partial_fit keeps the last iterate only, not output={solver.output!r}")
+        coef, b = stream.step(problem, codes, solver, self._seed() + stream.rows)
+        self.certificate_, self.trace_ = stream.certificate(), stream.trace
+        self.fit_status_, self.shape_fit_ = 1, (stream.rows, problem.X.shape[1])
+        self.n_kernel_evaluations_ = stream.evaluations
+        self._gamma, self._stream = problem.kernel.gamma, stream
+        return coef, b
 
     def _advice(self, c: Any) -> str:
         """What a fit that stopped too early should be told."""
         if "semi-definite" in c.reason:
             return (
-                f"{type(self).__name__} stopped at a stationary point, but {c.reason}: the problem is not convex, "
+                f"{type(self).__name__} stopped early, since {c.reason}: the problem is not convex, "
                 "there is no lower bound, and the solution need not be the best. Choose other kernel parameters."
             )
         lines = [self._stopped(c), "Scale the features, lower C, raise max_iter or max_time, or accept a larger tol."]
@@ -147,9 +192,9 @@ class KernelModel(Estimator):
         coef: Any = self.dual_coef_
         return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
 
-    def _keep_support(self, X: Any, support: Array) -> None:
-        """Remember the support vectors; of a precomputed kernel there are only their numbers."""
-        self.support_ = support.astype(np.int32)
+    def _keep_support(self, X: Any, support: Array, numbers: Array | None = None) -> None:
+        """Remember the support vectors, of rows with these numbers; a precomputed kernel has only their numbers."""
+        self.support_ = (support if numbers is None else numbers[support]).astype(np.int32)
         if self.kernel == "precomputed":
             self.support_vectors_ = np.empty((0, 0))
         else:  # rows on disk are left there

@@ -4,13 +4,14 @@ Over the reproducing space of the kernel, for each part (a pair of classes, or a
 
     P(w, b) = (λ/2)‖w‖² + (1/M) Σ_i c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b),   λ = 1/(C M),
 
-with the hinge or the ε-insensitive loss and a bias that is not regularised. Its dual, in units of λ, is one concave
-quadratic program for both losses,
+with a bias that is not regularised (``bias="free"``), the weight of a constant feature ("feature"), or none. For the
+hinge and the ε-insensitive loss and a free bias the dual, in units of λ, is one concave quadratic program,
 
     D/λ = max Σ_v t_v γ_v − ½ Σ_uv γ_u γ_v K(x_r(u), x_r(v)),   lo ≤ γ ≤ hi,  Σγ = 0,
 
 with a variable v for each row (hinge: t = y, γ between 0 and y C c) or two (ε-insensitive: t = y − ε and γ in [0, C c],
-t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)).
+t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
+domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i); see ``_kernel_certificate.py``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._kernel_rows import PartRows
 from pegasos._kernels import Kernel
-from pegasos.losses import EpsilonInsensitive, Hinge
+from pegasos._problem import Bias
+from pegasos.losses import EpsilonInsensitive, Loss
 
 #: Scores further than this from every kink of the loss need not be recomputed in float64.
 SAFE = 1e-3
@@ -38,7 +40,7 @@ class Part:
     index: Array | None
     y: Array
     weight: Array
-    loss: Hinge | EpsilonInsensitive
+    loss: Loss
     C: float
 
     @property
@@ -48,8 +50,8 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Variables."""
-        return self.m if isinstance(self.loss, Hinge) else 2 * self.m
+        """Variables of the quadratic program."""
+        return 2 * self.m if isinstance(self.loss, EpsilonInsensitive) else self.m
 
     @cached_property
     def row(self) -> Array:
@@ -59,9 +61,9 @@ class Part:
     @cached_property
     def t(self) -> Array:
         """The linear term of the dual."""
-        if isinstance(self.loss, Hinge):
-            return self.y
-        return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
+        return self.y
 
     @cached_property
     def lo(self) -> Array:
@@ -76,9 +78,9 @@ class Part:
     @cached_property
     def _box(self) -> tuple[Array, Array]:
         room, none = self.C * self.weight, np.zeros(self.m)
-        if isinstance(self.loss, Hinge):
-            return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
-        return np.concatenate([none, -room]), np.concatenate([room, none])
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.concatenate([none, -room]), np.concatenate([room, none])
+        return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
 
     @cached_property
     def core(self) -> Any:
@@ -101,9 +103,24 @@ class Part:
 
     def flat(self, scores: Array, reach: float) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
-        if isinstance(self.loss, Hinge):
-            return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
-        return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
+        return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
+
+    @cached_property
+    def shares(self) -> Array:
+        """What multiplies the dual variables u in w."""
+        return self.C * self.weight
+
+    def feasible_duals(self, u: Array, *, balanced: bool) -> Array:
+        """u within the loss's domain and, for a free bias, Σ c u = 0: the heavier sign is scaled down."""
+        u = np.asarray(self.core.clip(np.ascontiguousarray(u), self.y))
+        if balanced:
+            up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
+            if up != down:
+                heavy = u > 0 if up > down else u < 0
+                u = np.where(heavy, u * (min(up, down) / max(up, down)), u)
+        return u
 
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
@@ -121,20 +138,31 @@ class KernelProblem:
     lam: float
     total: float
     rows: PartRows
+    bias: Bias = "free"
+    feature: float = 1.0
 
     @property
     def parts(self) -> int:
         """Independent problems."""
         return len(self.pieces)
 
+    def mean_squared_norm(self, k: int) -> float:
+        """(1/M) Σ c_i K(x_i, x_i) over the rows of part k; a kernel that is not positive semi-definite has none."""
+        return max(float(self.pieces[k].weight @ self.rows(k).diagonal()) / self.total, 0.0)
+
     def at_zero(self) -> Array:
         """P(0, 0) of each part."""
         return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.pieces])
 
     def split(self, flat: Array) -> list[Array]:
-        """Views of the variables of each part."""
-        ends = np.cumsum([p.size for p in self.pieces])[:-1]
-        return np.split(flat, ends)
+        """Views of the variables of each part, or of numbers of their rows."""
+        sizes, rows = [p.size for p in self.pieces], [p.m for p in self.pieces]
+        return np.split(flat, np.cumsum(sizes if len(flat) == sum(sizes) else rows)[:-1])
+
+    def numbers(self, k: int, rows: Array) -> Array:
+        """The numbers in X of rows of part k."""
+        index = self.pieces[k].index
+        return rows if index is None else np.asarray(index[rows])
 
     def certify(self, gamma: Array, approximate: list[Array]) -> tuple[Bounds, Array]:
         """P and D of feasible γ, in float64, and the largest error seen in the scores of each part.
@@ -171,3 +199,13 @@ class KernelProblem:
         if primal < dual <= primal + 1e-12 * abs(primal):  # rounding
             dual = primal
         return primal, dual, b, error
+
+
+def check_values(K: Array, numbers: Array) -> None:
+    """Refuse kernel values, of rows with these numbers, that are not finite."""
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(
+            f"the kernel of rows {numbers[i]} and {numbers[j]} is {K[i, j]}: scale the features, "
+            "or lower gamma or degree"
+        )

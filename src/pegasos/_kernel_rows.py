@@ -5,9 +5,10 @@ A provider offers the same to every solver:
     ``m``, ``dtype``                  its size, and the precision its rows are kept in
     ``diagonal()``                    K(x_i, x_i), float64
     ``block(rows, cols, out=None)``   K of these rows and columns, padded to a multiple of eight columns
+    ``square(rows)``                  ``block(rows, rows)``, from the cache as far as that has it
     ``rows(indices)``                 whole rows, a copy
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
-    ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout
+    ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout, for each row of a matrix coef
     ``evaluations``                   kernel values computed so far
     ``single``                        whether ``add`` and ``block`` are in single precision; ``widen()`` ends that
 
@@ -31,6 +32,9 @@ BATCH = 128
 
 #: Rows up to which everything is in double precision: there it costs nobody anything.
 SMALL = 2000
+
+#: Entries of a row beyond which its kernel values take longer to compute than to look up.
+DEAR = 250
 
 #: Kernel values that a user's function is asked for at a time.
 PIECE = 1 << 22
@@ -71,6 +75,8 @@ class CachedRows:
     """What providers with a cache share; they compute rows into it."""
 
     single = False
+    #: Whether values take longer to compute than to look up.
+    dear = True
 
     def __init__(self, m: int, dtype: Any, megabytes: float, threads: int) -> None:
         self.m, self.dtype, self.megabytes, self.threads = m, np.dtype(dtype), megabytes, threads
@@ -82,6 +88,22 @@ class CachedRows:
         for first in range(0, len(rows), BATCH):
             part = rows[first : first + BATCH]
             self._batch(part, np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64), F)
+
+    def square(self, rows: Array) -> Array:
+        """K of these rows among themselves; what the cache has is not computed again if that takes longer."""
+        slots = self.cache.slot[rows]
+        held = slots >= 0
+        if not self.dear or not held.any():
+            return self.block(rows, rows)
+        out = np.zeros((len(rows), padded(len(rows))), dtype=self.dtype)
+        out[held, : len(rows)] = self.cache.store[np.ix_(slots[held], rows)]
+        if not held.all():
+            out[~held] = self.block(rows[~held], rows)
+        return out
+
+    def block(self, rows: Array, cols: Array) -> Array:
+        """K of these rows and columns, padded with zeros to a multiple of eight columns."""
+        raise NotImplementedError
 
     def rows(self, indices: Array) -> Array:
         """Whole rows of the kernel matrix, a copy."""
@@ -121,6 +143,7 @@ class NativeRows(CachedRows):
         quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)
         self.single = quick is not None
+        self.dear = (X.nnz if sparse.issparse(X) else X.size) > DEAR * X.shape[0]
         super().__init__(X.shape[0], np.float32 if self.single else np.float64, megabytes, threads)
 
     def widen(self) -> None:
@@ -141,8 +164,9 @@ class NativeRows(CachedRows):
 
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
-        coef = np.ascontiguousarray(coef, dtype=np.float64)[None]
-        return np.asarray(self.double.scores(rows, coef, self.double, cols, self.threads)[0])
+        several = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
+        scores = np.asarray(self.double.scores(rows, several, self.double, cols, self.threads))
+        return scores[0] if coef.ndim == 1 else scores
 
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
         self.quick.fill_add(self.cache.store, missing, missing_slots, slots, coef, F, self.threads)
@@ -177,7 +201,8 @@ class FunctionRows(CachedRows):
         """Σ coef_r K[r, cols], in float64."""
         size = max(1, PIECE // max(len(rows), 1))
         pieces = (cols[k : k + size] for k in range(0, len(cols), size))
-        return np.concatenate([np.zeros(0), *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)])
+        none = np.zeros((*coef.shape[:-1], 0))
+        return np.concatenate([none, *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)], axis=-1)
 
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
         if len(missing):
@@ -206,6 +231,10 @@ class PrecomputedRows:
         out[:, : len(cols)] = self.K[np.ix_(rows, cols)]
         return out
 
+    def square(self, rows: Array) -> Array:
+        """K of these rows among themselves."""
+        return self.block(rows, rows)
+
     def rows(self, indices: Array) -> Array:
         """Whole rows of the kernel matrix, a copy."""
         return self.K[indices]
@@ -218,9 +247,10 @@ class PrecomputedRows:
 
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
-        F = np.zeros(self.m)
-        self.add(rows, coef, F)
-        return F[cols]
+        F = np.zeros((len(np.atleast_2d(coef)), self.m))
+        for line, own in zip(F, np.atleast_2d(coef), strict=True):
+            self.add(rows, own, line)
+        return F[0, cols] if coef.ndim == 1 else F[:, cols]
 
 
 class SubsetRows:
@@ -252,6 +282,10 @@ class SubsetRows:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
         return np.asarray(self.whole.block(self.index[rows], self.index[cols], out))
 
+    def square(self, rows: Array) -> Array:
+        """K of these rows among themselves."""
+        return np.asarray(self.whole.square(self.index[rows]))
+
     def rows(self, indices: Array) -> Array:
         """Rows of this part of the matrix, a copy."""
         return np.ascontiguousarray(self.whole.rows(self.index[indices])[:, self.index])
@@ -270,8 +304,8 @@ class SubsetRows:
 class PartRows:
     """The kernel rows of each part of a problem.
 
-    Parts share the rows of the whole matrix if that fits into the cache; otherwise each has its own columns only, and
-    one part at a time has rows in memory.
+    Parts share the rows of the whole matrix if all of them have all rows or it fits into the cache; otherwise each has
+    its own columns only, and one part at a time has rows in memory.
     """
 
     def __init__(self, X: Any, kernel: Kernel, indices: list[Array | None], megabytes: float, threads: int) -> None:
@@ -280,7 +314,8 @@ class PartRows:
         self.earlier = 0
         self.at: int | None = None
         self.whole = None
-        if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or indices == [None]:
+        all_rows = all(index is None for index in indices)
+        if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or all_rows:
             self.whole = provider(X, kernel, megabytes, threads)
         self.current: Any = None
 

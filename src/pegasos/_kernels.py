@@ -42,6 +42,11 @@ class Kernel:
         """Whether the core computes it."""
         return self.name in NATIVE
 
+    @property
+    def definite(self) -> bool:
+        """Whether it is known to be positive semi-definite."""
+        return self.name in ("linear", "rbf", "laplacian", "chi2") or (self.name == "poly" and self.coef0 >= 0)
+
     def core(self, X: Any, threads: int = 1) -> Any:
         """The core's view of rows under this kernel."""
         return _core.KernelRows(view(X), self.name, self.gamma, self.coef0, self.degree, threads)

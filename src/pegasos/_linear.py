@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -27,18 +26,12 @@ from pegasos._trace import Checkpoint
 from pegasos.losses import Loss
 from pegasos.solvers import SDCA, Auto, Solver
 
-INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search")
-
 
 class LinearModel(Estimator):
     """Base of the linear estimators; not public."""
 
     solver: str | Solver
     max_iter: int
-    fit_intercept: bool
-    intercept: str
-    intercept_scaling: float
-    random_state: Any
     warm_start: bool
 
     coef_: Array
@@ -49,34 +42,14 @@ class LinearModel(Estimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_number("max_iter", low=1, strict=False, whole=True)
-        self._check_number("intercept_scaling", low=0, strict=True)
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(f"intercept={self.intercept!r} is none of {', '.join(INTERCEPTS)}")
+        self._check_intercept()
         solvers.resolve(self.solver)
-
-    def _seed(self) -> int:
-        """An integer seed; None means 0, so that fits repeat unless asked otherwise."""
-        state = self.random_state
-        if state is None:
-            return 0
-        if isinstance(state, Integral):
-            if not 0 <= int(state) < 2**64:
-                raise ValueError(f"random_state={state!r} must lie between 0 and 2**64 - 1")
-            return int(state)
-        if isinstance(state, np.random.RandomState):
-            return int(state.randint(2**31 - 1))
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**63))
-        raise ValueError(f"random_state={state!r} is no seed, RandomState or Generator")
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
     def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> Problem:
         total = float(data.m if weight is None else weight.sum())
         lam = self._lam(total)
-        bias: Literal["none", "feature", "free"] = "none"
-        if self.fit_intercept:
-            bias = "feature" if self.intercept == "feature" else "free"
         return Problem(
             examples=data,
             loss=loss,
@@ -84,7 +57,7 @@ class LinearModel(Estimator):
             outputs=outputs,
             lam=lam,
             weight=weight,
-            bias=bias,
+            bias=self._bias(),
             feature=float(self.intercept_scaling),
             threads=thread_count(self.n_jobs),
         )

@@ -16,7 +16,7 @@ from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import MAX_ITER, saved
-from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._kernel_problem import KernelProblem, Part, check_values
 from pegasos._kernel_rows import padded
 from pegasos._working_set import newton_steps, select
 
@@ -270,19 +270,9 @@ class SMOEngine:
         if self._room.dtype != rows.dtype or self._room.size < shape[0] * shape[1]:
             self._room = np.empty(shape[0] * shape[1], dtype=rows.dtype)
         K = rows.block(at, at, self._room[: shape[0] * shape[1]].reshape(shape))
-        if not np.isfinite(K).all():
-            i, j = np.argwhere(~np.isfinite(K))[0]
-            raise ValueError(
-                f"the kernel of rows {self._number(k, at[i])} and {self._number(k, at[j])} is {K[i, j]}: "
-                "scale the features, or lower gamma or degree"
-            )
+        check_values(K, self.problem.numbers(k, at))
         self._block = k, working, K
         return np.asarray(K)
-
-    def _number(self, k: int, row: int) -> int:
-        """The number in X of a row of part k."""
-        index = self.problem.pieces[k].index
-        return int(row if index is None else index[row])
 
     def _diagonal_of(self, k: int, rows: Any) -> Array:
         if self._diagonal is None or self._diagonal[0] != k:

@@ -24,7 +24,7 @@ class Stream:
     """
 
     #: State of the C++ solver that does not belong to particular rows.
-    CARRIED = ("v", "b", "pi", "steps")
+    CARRIED = ("v", "b", "pi", "norm", "steps")
 
     def __init__(self, lam: float | None = None, rows: int = 0) -> None:
         self.lam = lam
@@ -105,4 +105,7 @@ class Stream:
             v[n, :outputs] = scale * b / problem.feature
         else:
             bias[:outputs] = b
-        return {"v": v.ravel(), "b": bias, "steps": np.array([self.rows], dtype=state["steps"].dtype)}
+        squares = (v[:, :outputs] ** 2).sum(axis=0)
+        norm = np.array([squares.sum()]) if problem.joint else squares
+        steps = np.array([self.rows], dtype=state["steps"].dtype)
+        return {"v": v.ravel(), "b": bias, "norm": norm, "steps": steps}

@@ -27,6 +27,16 @@ def class_labels(X: Any, y: Any) -> Array:
     return np.asarray(y)
 
 
+def class_codes(labels: Array, classes: Array) -> Array:
+    """The place of each label among sorted classes, which were named beforehand; int32."""
+    codes = np.searchsorted(classes, labels)
+    codes[codes == len(classes)] = 0
+    if (wrong := classes[codes] != labels).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"y[{row}] = {labels.tolist()[row]!r} is none of the classes {classes.tolist()}")
+    return codes.astype(np.int32)
+
+
 def real_targets(X: Any, y: Any) -> Array:
     """Checked real targets, float64."""
     if y is None:

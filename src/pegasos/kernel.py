@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
 from pegasos._estimator import all_or_nothing
@@ -17,18 +20,24 @@ from pegasos._fit import Callback
 from pegasos._kernel_model import KernelModel
 from pegasos._kernel_problem import Part
 from pegasos._kernels import KernelFunction
-from pegasos._targets import class_factors, class_labels, real_targets
-from pegasos.losses import EpsilonInsensitive, Hinge
-from pegasos.solvers import KernelSolver
+from pegasos._targets import class_codes, class_factors, class_labels, real_targets
+from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.solvers import KernelSolver, Solver
 
 __all__ = ["SVC", "SVR"]
+
+
+def _takes_rows(model: Any) -> bool:
+    if model.kernel != "precomputed":
+        return True
+    raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
 
 
 class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     """Support vector classification with kernels, and a duality-gap certificate for every fit.
 
-    Minimises ½‖w‖² + C Σ c_i max(0, 1 − y_i(⟨w, φ(x_i)⟩ + b)), where ⟨φ(a), φ(x)⟩ = K(a, x); more than two classes are
-    one-vs-one.
+    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is the hinge loss unless
+    ``loss`` says otherwise; more than two classes are one-vs-one, or one-vs-rest.
 
     Parameters
     ----------
@@ -44,12 +53,14 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         γ. "scale": 1/(n_features · variance of X); "auto": 1/n_features.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
-    shrinking, probability, random_state
-        Accepted so that code for scikit-learn runs; the first and last change nothing, and ``probability=True`` is
-        refused: wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
+    shrinking, probability
+        Accepted so that code for scikit-learn runs; the first changes nothing, and ``probability=True`` is refused:
+        wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
+    random_state : int, RandomState or Generator, default=None
+        Seed of the order in which Pegasos and SDCA visit the rows. None is 0: fits repeat.
     tol : float, default=1e-3
-        Stop when no pair of dual variables violates the optimality conditions by more than ``tol``, as LIBSVM does, and
-        the duality gap is at most ``tol`` times the objective (for every pair of classes).
+        Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class);
+        SMO also when no pair of dual variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
     class_weight : dict or "balanced", default=None
@@ -57,22 +68,40 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     verbose : bool, default=False
         Print a line for each checkpoint to standard error.
     max_iter : int, default=-1
-        Stop after so many steps on a pair of classes; −1: no limit.
+        Stop after so many steps on a pair of classes: pairs of variables for SMO, epochs for Pegasos and SDCA. −1: no
+        limit for SMO, 1000 epochs for the others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What ``decision_function`` returns for more than two classes: a column for each class, or for each pair.
     break_ties : bool, default=False
         Whether ``predict`` breaks ties between classes by the decision function (for "ovr").
     lam : float, default=None
         λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
-    solver : str or KernelSolver, default="auto"
-        "auto" and "smo" are :class:`~pegasos.solvers.SMO`, or an object with its own parameters.
+    loss : str or Loss, default="hinge"
+        "hinge", "squared_hinge", "smoothed_hinge", "log", or an object of :mod:`pegasos.losses`. SMO can the hinge loss
+        only; "auto" takes SDCA for the others.
+    fit_intercept : bool, default=True
+        Whether to learn a bias b.
+    intercept : {"unregularized", "feature", "subgradient"}, default="unregularized"
+        How. "unregularized": as in LIBSVM; exact with SMO and SDCA, by sub-gradients while Pegasos learns and exact in
+        the end. "feature": a constant feature of value ``intercept_scaling``, which adds its square to the kernel. As
+        for :class:`~pegasos.LinearSVC`, a solver that cannot learn a kind says so; SMO learns "unregularized" only,
+        and "auto" takes SDCA for the others and for ``fit_intercept=False``.
+    intercept_scaling : float, default=1.0
+        The constant feature's value for ``intercept="feature"``.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        More than two classes: each against each, as in scikit-learn, or each against all others. All classes of "ovr"
+        share the kernel rows.
+    solver : str, KernelSolver or Solver, default="auto"
+        "smo", "pegasos", "sdca", or an object with its own parameters: :class:`~pegasos.solvers.SMO`,
+        :class:`~pegasos.solvers.Pegasos` or :class:`~pegasos.solvers.SDCA`. "auto" is SMO where that can minimise the
+        loss with the intercept, else SDCA.
     n_jobs : int, default=None
         Threads, for fitting and predicting; the same bits for any number. None: one. −1: all cores.
     max_time : float, default=None
         Stop after so many seconds.
     callback : callable, default=None
-        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the dual variables; returning
-        True stops the fit.
+        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the dual variables, or the
+        coefficients of the rows, of one part after the other; returning True stops the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep what there is.
     checkpoint : path, default=None
@@ -89,11 +118,12 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         The support vectors; empty for a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,)
         How many of each class.
-    dual_coef_ : array of shape (n_classes − 1, n_SV)
-        Coefficients of the support vectors in the decision functions of their class against each other one.
-    intercept_ : ndarray of shape (n_classes · (n_classes − 1) / 2,)
-        Biases of the decision functions.
-    coef_ : array of shape (n_classes · (n_classes − 1) / 2, n_features)
+    dual_coef_ : array of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for ``multi_class="ovr"``
+        Coefficients of the support vectors in the decision functions of their class against each other one, as in
+        scikit-learn; for one-vs-rest of more than two classes, in the decision function of each class.
+    intercept_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,) for ``multi_class="ovr"``
+        Biases of the decision functions; one for two classes.
+    coef_ : array of shape (n_classes · (n_classes − 1) / 2, n_features), or (n_classes, n_features)
         Weights, for ``kernel="linear"``.
     classes_, class_weight_ : ndarray of shape (n_classes,)
         Labels, and what multiplies C for each.
@@ -101,8 +131,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         Objective, lower bound, gap, and why the fit stopped; of several pairs, their sums.
     trace_ : Trace
         The checkpoints of the fit.
-    n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,)
-        Steps, each of a pair of variables.
+    n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,)
+        Steps, each of a pair of variables, or epochs, for each decision function; see ``max_iter``.
     n_kernel_evaluations_ : int
         Kernel values computed to fit, without those of certificates.
     fit_status_, shape_fit_, n_features_in_, feature_names_in_
@@ -144,7 +174,12 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         break_ties: bool = False,
         random_state: Any = None,
         lam: float | None = None,
-        solver: str | KernelSolver = "auto",
+        loss: str | Loss = "hinge",
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        solver: str | Solver | KernelSolver = "auto",
         n_jobs: int | None = None,
         max_time: float | None = None,
         callback: Callback | None = None,
@@ -168,6 +203,11 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self.break_ties = break_ties
         self.random_state = random_state
         self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
         self.solver = solver
         self.n_jobs = n_jobs
         self.max_time = max_time
@@ -184,6 +224,13 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             )
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(f"decision_function_shape={self.decision_function_shape!r} is neither 'ovr' nor 'ovo'")
+        if self.multi_class not in ("ovo", "ovr"):
+            raise ValueError(f"multi_class={self.multi_class!r} is neither 'ovo' nor 'ovr'")
+        if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
+            raise ValueError("decision_function_shape='ovo' needs multi_class='ovo': there are no pairs of classes")
+
+    def _loss(self) -> Loss:
+        return losses.resolve(self.loss, ("margin",), "SVC")
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -203,6 +250,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self
         """
         self._check_parameters()
+        loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X = self._matrix(X, reset=True)
         labels = class_labels(X, y)
@@ -225,38 +273,122 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         kernel = self._resolved(X, given)
         total = float(X.shape[0] if given is None else given.sum())
         lam = self._lam(total)
-        pieces = _pairs(codes, len(classes), weight, 1.0 / (lam * total))
+        pieces = self._pieces(codes, len(classes), weight, 1.0 / (lam * total), loss)
         problem = self._problem(X, kernel, pieces, lam, total)
         result, steps = self._solve(problem)
         self.classes_, self.class_weight_ = classes, factors
-        self._lay_out(X, codes, pieces, problem.split(result.W), result.b)
+        self._lay_out(X, codes, problem.pieces, problem.split(result.W), result.b)
         self.n_iter_ = np.maximum(np.array(steps, dtype=np.int32), 1)
         return self
 
-    def _lay_out(self, X: Any, codes: Array, pieces: list[Part], gammas: list[Array], b: Array) -> None:
-        """Dual variables of all pairs as scikit-learn has them."""
+    @available_if(_takes_rows)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls.
+
+        Kernel values are computed on demand, of the rows visited and the support vectors there are by then; the rows
+        of a call that become support vectors are kept, all others forgotten, so the certificate has a primal value (of
+        these rows) but no lower bound. The step size counts all rows seen so far. Give ``lam``; without it
+        λ = 1/(C·rows of the first call), and ``gamma="scale"`` is that of the first call. After :meth:`fit` it goes on
+        from the fitted support vectors, with that fit's λ and γ. Not for a precomputed kernel.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        classes : array, default=None
+            All class labels that will ever come; needed in the first call, unless it follows a fit.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        known, first = self._known_classes(classes)
+        if not first and len(known) > 2 and self._one_vs_rest != (self.multi_class == "ovr"):
+            raise ValueError(f"multi_class={self.multi_class!r} is not what earlier calls had; fit anew")
+        X = self._matrix(X, reset=first)
+        labels = class_labels(X, y)
+        codes = class_codes(labels, known)
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
+        factors = class_factors(self.class_weight, known, labels)
+        factors = np.ones(len(known)) if factors is None else factors
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = factors[codes] if given is None else given * factors[codes]
+        stream, problem = self._stream_on(X, lambda C: self._pieces(codes, len(known), weight, C, loss), given)
+        coef, b = self._stream_step(stream, problem, codes)
+        self.classes_, self.class_weight_ = known, factors
+        everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
+        self._lay_out(stream.vectors, stream.codes, everything, list(coef), b, stream.numbers)
+        self.n_iter_ = np.full(problem.parts, len(stream.trace), dtype=np.int32)
+        return self
+
+    def _known_classes(self, classes: Any) -> tuple[Array, bool]:
+        """All classes of a stream, and whether it begins."""
+        first = not hasattr(self, "_stream")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        known = np.unique(np.asarray(classes)) if first else self.classes_
+        if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+            raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
+        if len(known) < 2:
+            raise ValueError(f"SVC needs at least 2 classes, but classes contains only {known.tolist()}")
+        return np.asarray(known), first
+
+    def _fitted(self) -> tuple[Array, Array]:
+        return self._pair_coefficients(), np.repeat(np.arange(len(self.classes_)), self.n_support_)
+
+    def _pieces(self, codes: Array, n_classes: int, weight: Array, C: float, loss: Loss) -> list[Part]:
+        """A part for each pair of classes, or for each class.
+
+        Of two classes the second is positive, of a pair of several the first.
+        """
+        weight = np.ascontiguousarray(weight)
+        if n_classes == 2:
+            return [Part(None, np.where(codes == 1, 1.0, -1.0), weight, loss, C)]
+        if self.multi_class == "ovr":
+            return [Part(None, np.where(codes == k, 1.0, -1.0), weight, loss, C) for k in range(n_classes)]
+        parts = []
+        for i, j in combinations(range(n_classes), 2):
+            index = np.flatnonzero((codes == i) | (codes == j))
+            parts.append(Part(index, np.where(codes[index] == i, 1.0, -1.0), weight[index], loss, C))
+        return parts
+
+    def _lay_out(
+        self,
+        X: Any,
+        codes: Array,
+        pieces: Sequence[Part],
+        gammas: list[Array],
+        b: Array,
+        numbers: Array | None = None,
+    ) -> None:
+        """Coefficients of all parts as scikit-learn has them; ``numbers`` are those of the rows, unless 0, 1, …"""
         k = len(self.classes_)
-        table = np.zeros((k - 1, X.shape[0]))
-        if k == 2:
-            table[0] = gammas[0]
+        if k == 2 or self.multi_class == "ovr":
+            table = np.stack(gammas)
         else:
+            table = np.zeros((k - 1, X.shape[0]))
             for (i, j), part, gamma in zip(combinations(range(k), 2), pieces, gammas, strict=True):
-                assert part.index is not None
-                own = codes[part.index] == i
-                table[j - 1, part.index[own]] = gamma[own]
-                table[i, part.index[~own]] = gamma[~own]
+                index = np.arange(X.shape[0]) if part.index is None else part.index
+                own, other = codes[index] == i, codes[index] == j
+                table[j - 1, index[own]] = gamma[own]
+                table[i, index[other]] = gamma[other]
         used = np.flatnonzero(table.any(axis=0))
         support = used[np.argsort(codes[used], kind="stable")]
-        self._keep_support(X, support)
+        self._keep_support(X, support, numbers)
         self.n_support_ = np.bincount(codes[support], minlength=k).astype(np.int32)
         coef = np.ascontiguousarray(table[:, support])
         self.dual_coef_ = self._like_rows(coef, X)
         self.intercept_ = b
 
     def _pair_coefficients(self) -> Array:
-        """Coefficients of all support vectors in the decision function of each pair of classes."""
+        """Coefficients of all support vectors in each decision function, of a pair of classes or of a class."""
         dual, k = self._dense_coefficients(), len(self.classes_)
-        if k == 2:
+        if self._one_vs_rest or k == 2:
             return dual
         ends = np.cumsum(self.n_support_)
         slices = [slice(end - n, end) for end, n in zip(ends, self.n_support_, strict=True)]
@@ -265,6 +397,11 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             row[slices[i]] = dual[j - 1, slices[i]]
             row[slices[j]] = dual[i, slices[j]]
         return coef
+
+    @property
+    def _one_vs_rest(self) -> bool:
+        """Whether each of several classes has a decision function."""
+        return len(self.classes_) > 2 and self.dual_coef_.shape[0] == len(self.classes_)
 
     @property
     def coef_(self) -> Any:
@@ -278,15 +415,16 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Scores: (n_samples,) for two classes (positive: the second), else a column for each class or pair.
 
-        For ``decision_function_shape="ovr"`` a class's score is the number of classes it wins against, and a fraction
-        that says by how much.
+        For ``multi_class="ovr"`` those are the scores of the classes. For one-vs-one with
+        ``decision_function_shape="ovr"`` a class's score is the number of classes it wins against, and a fraction that
+        says by how much.
         """
         from sklearn.utils.multiclass import _ovr_decision_function
 
         scores = self._pair_scores(X)
         if scores.shape[1] == 1:
             return scores[:, 0]
-        if self.decision_function_shape == "ovo":
+        if self._one_vs_rest or self.decision_function_shape == "ovo":
             return scores
         return np.asarray(_ovr_decision_function(scores < 0, -scores, len(self.classes_)))
 
@@ -295,7 +433,10 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         return self._scores(X, self._pair_coefficients()) + self.intercept_
 
     def predict(self, X: Any) -> Array:
-        """The class label of every row: of several classes, the one that wins most often against others."""
+        """The class label of every row.
+
+        Of several classes the one that wins most often against others, or has the highest score for one-vs-rest.
+        """
         check_is_fitted(self)
         k = len(self.classes_)
         if self.break_ties and self.decision_function_shape == "ovo":
@@ -305,6 +446,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         scores = self._pair_scores(X)
         if k == 2:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
+        if self._one_vs_rest:
+            return np.asarray(self.classes_[scores.argmax(axis=1)])
         votes = np.zeros((len(scores), k), dtype=np.int32)
         for score, (i, j) in zip(scores.T, combinations(range(k), 2), strict=True):
             votes[:, i] += score > 0
@@ -320,16 +463,21 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
 class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
     """Support vector regression with kernels, and a duality-gap certificate for every fit.
 
-    Minimises ½‖w‖² + C Σ c_i max(0, |y_i − ⟨w, φ(x_i)⟩ − b| − ε), where ⟨φ(a), φ(x)⟩ = K(a, x).
+    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is max(0, |y − z| − ε) unless
+    ``loss`` says otherwise.
 
     Parameters
     ----------
     kernel, degree, gamma, coef0, tol, C
         As for :class:`SVC`.
     epsilon : float, default=0.1
-        Half the width of the tube within which errors count nothing.
-    shrinking, cache_size, verbose, max_iter, lam, solver, n_jobs, max_time, callback, on_interrupt, checkpoint, \
-checkpoint_every
+        Half the width of the tube within which errors count nothing, of the (squared) ε-insensitive losses given by
+        name.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
+        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``. SMO can the first only; "auto" takes SDCA for the others.
+    shrinking, cache_size, verbose, max_iter, random_state, lam, fit_intercept, intercept, intercept_scaling, solver, \
+n_jobs, max_time, callback, on_interrupt, checkpoint, checkpoint_every
         As for :class:`SVC`.
 
     Attributes
@@ -344,7 +492,7 @@ n_features_in_, feature_names_in_
     intercept_ : ndarray of shape (1,)
         Bias.
     n_iter_ : int
-        Steps, each of a pair of variables.
+        Steps, each of a pair of variables, or epochs; see ``max_iter`` of :class:`SVC`.
 
     Examples
     --------
@@ -372,8 +520,13 @@ n_features_in_, feature_names_in_
         cache_size: float = 200,
         verbose: int | bool = False,
         max_iter: int = -1,
+        random_state: Any = None,
         lam: float | None = None,
-        solver: str | KernelSolver = "auto",
+        loss: str | Loss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        solver: str | Solver | KernelSolver = "auto",
         n_jobs: int | None = None,
         max_time: float | None = None,
         callback: Callback | None = None,
@@ -392,7 +545,12 @@ n_features_in_, feature_names_in_
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+        self.random_state = random_state
         self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
         self.solver = solver
         self.n_jobs = n_jobs
         self.max_time = max_time
@@ -410,7 +568,7 @@ n_features_in_, feature_names_in_
         self
         """
         self._check_parameters()
-        loss = EpsilonInsensitive(self.epsilon)
+        loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X = self._matrix(X, reset=True)
         target = real_targets(X, y)
@@ -421,15 +579,48 @@ n_features_in_, feature_names_in_
         lam = self._lam(total)
         part = Part(None, target, weight, loss, 1.0 / (lam * total))
         result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
-        coef = part.coefficients(result.W)
-        support = np.flatnonzero(coef)
-        self._keep_support(X, support)
-        self.n_support_ = np.array([len(support)], dtype=np.int32)
-        coef = coef[None, support]
-        self.dual_coef_ = self._like_rows(coef, X)
-        self.intercept_ = result.b
+        self._lay_out(X, part.coefficients(result.W), result.b)
         self.n_iter_ = max(steps[0], 1)
         return self
+
+    @available_if(_takes_rows)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`SVC.partial_fit`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        X = self._matrix(X, reset=not hasattr(self, "_stream"))
+        target = real_targets(X, y)
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = np.ones(X.shape[0]) if given is None else given
+        stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
+        coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
+        self._lay_out(stream.vectors, coef[0], b, stream.numbers)
+        self.n_iter_ = len(stream.trace)
+        return self
+
+    def _fitted(self) -> tuple[Array, Array]:
+        return self._dense_coefficients(), np.zeros(len(self.support_), dtype=np.int64)
+
+    def _loss(self) -> Loss:
+        if self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(self.epsilon)
+        if self.loss == "squared_epsilon_insensitive":
+            return SquaredEpsilonInsensitive(self.epsilon)
+        return losses.resolve(self.loss, ("regression",), "SVR")
+
+    def _lay_out(self, X: Any, coef: Array, b: Array, numbers: Array | None = None) -> None:
+        support = np.flatnonzero(coef)
+        self._keep_support(X, support, numbers)
+        self.n_support_ = np.array([len(support)], dtype=np.int32)
+        self.dual_coef_ = self._like_rows(coef[None, support], X)
+        self.intercept_ = b
 
     @property
     def coef_(self) -> Any:
@@ -448,14 +639,3 @@ n_features_in_, feature_names_in_
         """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
         y, sample_weight = unpack(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
-
-
-def _pairs(codes: Array, n_classes: int, weight: Array, C: float) -> list[Part]:
-    """A part for each pair of classes. Of two classes the second is positive, of a pair of several the first."""
-    if n_classes == 2:
-        return [Part(None, np.where(codes == 1, 1.0, -1.0), np.ascontiguousarray(weight), Hinge(), C)]
-    parts = []
-    for i, j in combinations(range(n_classes), 2):
-        index = np.flatnonzero((codes == i) | (codes == j))
-        parts.append(Part(index, np.where(codes[index] == i, 1.0, -1.0), weight[index], Hinge(), C))
-    return parts

@@ -16,7 +16,7 @@ from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._linear import LinearModel
 from pegasos._stream import Stream
-from pegasos._targets import class_factors, class_labels, real_targets
+from pegasos._targets import class_codes, class_factors, class_labels, real_targets
 from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import Solver
 
@@ -253,14 +253,9 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {known.tolist()}")
         X, data = self._rows(X, reset=first)
         labels = class_labels(X, y)
-        codes = np.searchsorted(known, labels)
-        codes[codes == len(known)] = 0
-        if (wrong := known[codes] != labels).any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(f"y[{row}] = {labels.tolist()[row]!r} is none of the classes {known.tolist()}")
+        codes = class_codes(labels, known)
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
-        codes = codes.astype(np.int32)
         weight = row_weights(sample_weight, self._factors(known, codes, labels), data.m)
         target, outputs = _targets(codes, len(known), loss)
         stream = Stream() if first else self._stream

@@ -15,7 +15,7 @@ import numpy as np
 from pegasos._engine import Engine
 from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
-from pegasos.losses import LOSSES
+from pegasos.losses import LOSSES, Loss
 
 __all__ = [
     "KERNEL_SOLVERS",
@@ -129,7 +129,9 @@ class _Subgradient(Solver):
 class Pegasos(_Subgradient):
     """Primal estimated sub-gradient solver: w ← (1 − ηλ)w + (η/k) Σ g_i x_i with η = 1/(λ(t + t0)).
 
-    With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2.
+    With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2, and for
+    kernel machines (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) those of its section 4: the same decisions, but
+    kernel values are computed for blocks of rows at a time.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ class Pegasos(_Subgradient):
         "permutation": a new order each epoch. "fixed": the same order each epoch. "iid": independent draws (the papers'
         analysis). "chunked": a new order that stays in the same few megabytes of rows for a while, for data on disk:
         chunks of consecutive rows in random order, the rows of eight chunks at a time shuffled among themselves.
-        "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation".
+        "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation". Not "chunked" with kernels.
     projection : bool, default=False
         Project onto the ball that holds the optimum after each step (the 2007 paper).
     output : {"last", "average", "suffix", "random"}, default="last"
@@ -166,13 +168,22 @@ class Pegasos(_Subgradient):
             raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
 
     def _t0(self, problem: Problem) -> float:
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        largest = float(problem.examples.squared_norms.max())
+        return self.kernel_t0(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam)
+
+    def kernel_t0(self, loss: Loss, mean: float, largest: float, B2: float, lam: float) -> float:
+        """t0 for rows of this mean and largest squared norm K(x, x), and the square of a constant feature."""
         if self.t0 != "auto":
             return float(self.t0)
-        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
-        smoothness = problem.loss.smoothness
+        if np.isinf(loss.smoothness):
+            return (max(mean, 0.0) + B2) / lam
         # Rows may be far longer than their mean, which matters to losses whose slope is not bounded.
-        R2 = problem.mean_squared_norm if np.isinf(smoothness) else float(problem.examples.squared_norms.max())
-        return (1.0 if np.isinf(smoothness) else max(smoothness, 1.0)) * (R2 + B2) / problem.lam
+        return max(loss.smoothness, 1.0) * (max(largest, 0.0) + B2) / lam
+
+    def kernel_sampling(self) -> str:
+        """The core's name for an epoch's order over the rows of a kernel machine."""
+        return _kernel_order(self, self.sampling)
 
 
 @dataclass(frozen=True)
@@ -248,19 +259,21 @@ class SGD(_Subgradient):
 class SDCA(Solver):
     """Stochastic dual coordinate ascent: each visit maximises the dual over one row's variables.
 
-    Hsieh, Chang, Lin, Keerthi & Sundararajan (2008); Shalev-Shwartz & Zhang (2013).
+    Hsieh, Chang, Lin, Keerthi & Sundararajan (2008); Shalev-Shwartz & Zhang (2013). For kernel machines
+    (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) too, where kernel values are computed for blocks of rows at a time.
 
     Parameters
     ----------
     shrinking : bool, default=True
-        Leave rows out for a while whose variables have settled.
+        Leave rows out for a while whose variables have settled. Changes nothing with kernels, where such rows cost
+        nothing.
     sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
         The order of the rows in an epoch; as for :class:`Pegasos`.
     blocks : int or None, default=None
         None: one row after the other. A number (16, say): as many logical blocks ascend side by side and are joined by
         an exact line search; threads share the blocks, and the result is the same for any number of threads. Setting
         the estimator's ``n_jobs`` to a number makes 16 the default. One output only; groups of classes are
-        parallel anyway.
+        parallel anyway. Not with kernels, whose threads share the kernel rows.
 
     Examples
     --------
@@ -473,9 +486,26 @@ def resolve(solver: str | Solver) -> Solver:
 
 @dataclass(frozen=True)
 class KernelSolver:
-    """What all solvers of kernel machines share: a name."""
+    """What all solvers of kernel machines share: a name, and what they can do."""
 
     name: ClassVar[str]
+    #: Ways to treat the bias; "none" is no bias.
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "epsilon_insensitive")
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
+        loss = problem.pieces[0].loss.name
+        if loss not in self.losses:
+            raise ValueError(
+                f"solver {self.name!r} cannot minimise loss {loss!r} with a kernel; it can {', '.join(self.losses)}. "
+                "Use 'sdca' or 'pegasos'"
+            )
+        if intercept not in self.intercepts:
+            what = "fit_intercept=False" if intercept == "none" else f"intercept={intercept!r}"
+            accepted = ", ".join("fit_intercept=False" if i == "none" else repr(i) for i in self.intercepts)
+            others = ". Use 'sdca' or 'pegasos'" if intercept in ("none", "feature") else ""
+            raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}{others}")
 
     def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
         """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
@@ -519,18 +549,102 @@ class SMO(KernelSolver):
         return SMOEngine(problem, tol=tol, max_steps=max_steps, working_set=size)
 
 
+#: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
+EPOCHS = 1000
+
+
+def _kernel_order(solver: Solver, sampling: Sampling) -> str:
+    """The core's name for an epoch's order over rows in memory."""
+    if sampling == "chunked":
+        raise ValueError(f"{type(solver).__name__}: sampling='chunked' has no meaning with a kernel")
+    return "permutation" if sampling == "auto" else sampling
+
+
+@dataclass(frozen=True)
+class _KernelPegasos(KernelSolver):
+    """Pegasos on a kernel machine; steps are epochs."""
+
+    options: Pegasos = Pegasos()
+    name: ClassVar[str] = "pegasos"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "feature", "none")
+    losses: ClassVar[tuple[str, ...]] = _SCALAR
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        self.options.kernel_sampling()
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._kernel_pegasos import KernelPegasosEngine
+
+        options = self.options
+        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if options.projection else 0.0
+        return KernelPegasosEngine(
+            problem,
+            tol=tol,
+            max_epochs=max_steps or EPOCHS,
+            t0=[self._t0(problem, k) for k in range(problem.parts)],
+            batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
+            sampling=options.kernel_sampling(),
+            radius=radius,
+            output=options.output,
+            seed=seed,
+        )
+
+    def _t0(self, problem: KernelProblem, k: int) -> float:
+        part, diagonal = problem.pieces[k], problem.rows(k).diagonal()
+        mean, largest = float(part.weight @ diagonal) / problem.total, float(diagonal.max(initial=0.0))
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        return self.options.kernel_t0(part.loss, mean, largest, B2, problem.lam)
+
+
+@dataclass(frozen=True)
+class _KernelSDCA(KernelSolver):
+    """SDCA on a kernel machine; steps are epochs."""
+
+    options: SDCA = SDCA()
+    name: ClassVar[str] = "sdca"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "feature", "none")
+    losses: ClassVar[tuple[str, ...]] = _SCALAR
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        _kernel_order(self.options, self.options.sampling)
+        if self.options.blocks is not None:
+            raise ValueError(f"SDCA: blocks={self.options.blocks} has no meaning with a kernel; n_jobs shares the work")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._kernel_sdca import KernelSDCAEngine
+
+        sampling = _kernel_order(self.options, self.options.sampling)
+        return KernelSDCAEngine(problem, tol=tol, max_epochs=max_steps or EPOCHS, sampling=sampling, seed=seed)
+
+
 #: Every solver of kernel machines by its name.
-KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO,)}
+KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO, _KernelPegasos, _KernelSDCA)}
 
 
-def resolve_kernel(solver: str | KernelSolver) -> KernelSolver:
-    """The solver object that a user's ``solver`` means for a kernel machine; "auto" is SMO."""
+def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
+    """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA."""
+    found = resolve_kernel(solver)
+    able = problem.pieces[0].loss.name in found.losses and intercept in found.intercepts
+    if isinstance(solver, str) and solver == "auto" and not able:
+        found = _KernelSDCA()
+    found.check(problem, intercept)
+    return found
+
+
+def resolve_kernel(solver: str | Solver | KernelSolver) -> KernelSolver:
+    """The solver object that a user's ``solver`` means for a kernel machine; "auto" is SMO, where that can."""
     if isinstance(solver, KernelSolver):
         return solver
+    if isinstance(solver, Pegasos):
+        return _KernelPegasos(solver)
+    if isinstance(solver, SDCA):
+        return _KernelSDCA(solver)
     if isinstance(solver, str) and solver in ("auto", *KERNEL_SOLVERS):
         return SMO() if solver == "auto" else KERNEL_SOLVERS[solver]()
     hint = ""
-    if isinstance(solver, type) and issubclass(solver, KernelSolver):
+    if isinstance(solver, type) and issubclass(solver, KernelSolver | Pegasos | SDCA):
         hint = f"; did you mean {solver.__name__}(), with parentheses?"
     elif isinstance(solver, Solver) or solver in SOLVERS:
         hint = "; that one is for the linear estimators"

@@ -52,7 +52,7 @@ def model(estimator: Any) -> Model:
 
 def fitted_lam(estimator: Any) -> float:
     """The λ that an estimator was fitted with."""
-    return float(estimator._lam_used if hasattr(estimator, "kernel") else estimator._stream.lam)
+    return float(estimator._stream.lam)
 
 
 def kernel(estimator: Any) -> Kernel | None:

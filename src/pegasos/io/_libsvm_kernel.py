@@ -52,7 +52,7 @@ def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
     if isinstance(estimator, SVC) and len(estimator.classes_) > 2 and _support.form_of(estimator) != "ovo":
         raise ValueError(
             f"a {form} compares {len(estimator.classes_)} classes in pairs, which one-vs-rest cannot express; fit with "
-            "multiclass='ovo', or use pegasos.save"
+            "multi_class='ovo', or use pegasos.save"
         )
     coef, texts = estimator._dense_coefficients(), _vector_texts(estimator)
     order = np.arange(len(texts))
@@ -137,7 +137,7 @@ def _check(lines: Lines, model: SVC | SVR) -> None:
         model._check_parameters()
         if model.kernel != "precomputed" and model.support_vectors_.shape[0]:
             examples(model.support_vectors_, name="the support vectors")
-            _support.check_kernel(model, model._gamma, model.support_vectors_)
+            _support.check_kernel(_support.kernel_of(model, model._gamma), model.support_vectors_)
     except ValueError as error:
         lines.refuse(f"the model above cannot be used: {error}")
 

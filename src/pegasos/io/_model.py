@@ -201,7 +201,7 @@ def encode(estimator: Any) -> bytes:
     if (trace := getattr(estimator, "trace_", None)) is not None:
         rows = [[getattr(point, name) for name in FIELDS] for point in trace]
         arrays["trace_"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS))
-    if (stream := getattr(estimator, "_stream", None)) is not None:
+    if not layout.kernel and (stream := getattr(estimator, "_stream", None)) is not None:
         header["stream"] = {name: plain(getattr(stream, name)) for name in ("lam", "rows", "t0", "seconds")}
     try:
         return pack(header, arrays)

@@ -16,6 +16,8 @@ from scipy import sparse
 
 from pegasos import _kernels
 from pegasos._data import Array, examples
+from pegasos._kernel_stream import KernelStream
+from pegasos._kernels import Kernel
 from pegasos.io._checks import Rule, as_array, checked_array, real
 from pegasos.io._plain import fits, plain
 
@@ -33,11 +35,11 @@ def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     layout = "csr" if sparse.issparse(vectors) else "dense"
     if estimator.kernel == "precomputed" or not vectors.shape[0]:
         layout = "csr" if layout == "csr" else "none"
-    shape = getattr(estimator, "shape_fit_", None)
+    shape, stream = getattr(estimator, "shape_fit_", None), getattr(estimator, "_stream", None)
     header = {
         "layout": layout,
         "gamma": plain(estimator._gamma),
-        "lam": plain(getattr(estimator, "_lam_used", None)),
+        "lam": None if stream is None else plain(stream.lam),
         "fitted_shape": None if shape is None else plain(list(shape)),
         "multiclass": form_of(estimator),
     }
@@ -57,7 +59,7 @@ def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def form_of(estimator: Any) -> str:
     """How an estimator compares more than two classes: "ovo", each pair, or "ovr", each with all others."""
-    return str(getattr(estimator, "multiclass", "ovo"))
+    return str(getattr(estimator, "multi_class", "ovo"))
 
 
 def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> dict[str, Any]:
@@ -67,8 +69,6 @@ def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str
         raise ValueError(f"kernel={found!r:.200} should have {', '.join(sorted(names))} and nothing else")
     _count_functions(estimator, found, sizes)
     state: dict[str, Any] = {"_gamma": real(found, "gamma")}
-    if found["lam"] is not None:
-        state["_lam_used"] = _positive(found, "lam")
     dual = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
     state["intercept_"] = checked_array("intercept_", arrays.pop("intercept_", None), Rule(("functions",)), sizes)
     state["n_support_"] = _shares(arrays, sizes)
@@ -78,8 +78,12 @@ def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str
     vectors = _vectors(estimator, found["layout"], arrays, sizes)
     state["support_vectors_"] = vectors
     state["dual_coef_"] = estimator._like_rows(dual, vectors)
+    kernel = kernel_of(estimator, state["_gamma"])
     if estimator.kernel != "precomputed":
-        check_kernel(estimator, state["_gamma"], vectors)
+        check_kernel(kernel, vectors)
+    if found["lam"] is not None:
+        fitted = state["shape_fit_"][0] if "shape_fit_" in state else 0
+        state["_stream"] = KernelStream(kernel, _positive(found, "lam"), fitted)
     return state
 
 
@@ -191,11 +195,15 @@ def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
     return sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
 
 
-def check_kernel(estimator: Any, gamma: float, X: Any) -> None:
+def kernel_of(estimator: Any, gamma: float) -> Kernel:
+    """The kernel that an estimator's parameters mean, with this γ."""
+    return _kernels.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
+
+
+def check_kernel(kernel: Kernel, X: Any) -> None:
     """Refuse support vectors that the kernel is not defined for, or so large that it overflows."""
     if not X.shape[0]:
         return
-    kernel = _kernels.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
     try:
         kernel.check_rows(X)
     except ValueError as error:
