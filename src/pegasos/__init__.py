@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.kernel import SVC, SVR
     from pegasos.linear import LinearSVC, LinearSVR
-    from pegasos.solvers import SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+    from pegasos.solvers import LASVM, SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LASVM",
     "SDCA",
     "SGD",
     "SMO",
@@ -44,6 +45,7 @@ __all__ = [
 __getattr__, __dir__ = _lazy.names(
     __name__,
     {
+        "LASVM": "solvers",
         "SDCA": "solvers",
         "SGD": "solvers",
         "SMO": "solvers",

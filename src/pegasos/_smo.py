@@ -81,6 +81,8 @@ class _State:
 class SMOEngine:
     """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
 
+    reasons: tuple[str | None, ...] = REASONS
+
     def __init__(
         self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
     ) -> None:
@@ -120,7 +122,7 @@ class SMOEngine:
             return None
         if self.indefinite:
             return REASONS[3]
-        return next((REASONS[state.over] for state in self.states if state.over), None)
+        return next((self.reasons[state.over] for state in self.states if state.over), None)
 
     def due(self, tol: float) -> bool:
         if all(state.rests for state in self.states):
@@ -290,7 +292,7 @@ class SMOEngine:
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, whole=True).astype(np.int64)
         scalars = saved(state, "scalars", (parts, 8))
-        for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(REASONS) - 1), strict=False):
+        for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(self.reasons) - 1), strict=False):
             saved({"scalars": column.copy()}, "scalars", (parts,), low=0, high=high, whole=True)
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
         counts = saved(state, "counts", (4,), low=0, whole=True)

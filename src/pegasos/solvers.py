@@ -19,6 +19,7 @@ from pegasos.losses import LOSSES
 
 __all__ = [
     "KERNEL_SOLVERS",
+    "LASVM",
     "SDCA",
     "SGD",
     "SMO",
@@ -519,8 +520,71 @@ class SMO(KernelSolver):
         return SMOEngine(problem, tol=tol, max_steps=max_steps, working_set=size)
 
 
+@dataclass(frozen=True)
+class LASVM(KernelSolver):
+    """LASVM: a good kernel machine from one pass over the rows, and the optimum after finishing.
+
+    Every row is looked at once, in random order: it moves together with the row that violates the optimality conditions
+    most against it (PROCESS), then the worst pair of all that are kept moves (REPROCESS), and rows that will not matter
+    are forgotten. Finishing repeats REPROCESS over all rows until the fit's ``tol``, with the batches of :class:`SMO`.
+    Bordes, Ertekin, Weston & Bottou (2005).
+
+    Parameters
+    ----------
+    epochs : int, default=1
+        Passes over the rows.
+    finish : bool, default=True
+        Whether to go on to the optimum. Without, the fit ends after its passes, with whatever gap there is.
+    tau : float, default=1e-3
+        Pairs that violate by no more are left alone in the passes.
+
+    Examples
+    --------
+    >>> from pegasos import LASVM, SVC
+    >>> model = SVC(solver=LASVM(epochs=2), gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.predict([[0.0], [1.5]])
+    array([0, 1])
+    """
+
+    epochs: int = 1
+    finish: bool = True
+    tau: float = 1e-3
+    name: ClassVar[str] = "lasvm"
+
+    def __post_init__(self) -> None:
+        _check_count(self, "epochs")
+        if not isinstance(self.finish, bool | np.bool_):
+            raise ValueError(f"LASVM: finish={self.finish!r} must be True or False")
+        _check_positive(self, "tau")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._lasvm import LASVMEngine
+
+        return LASVMEngine(
+            problem,
+            tol=tol,
+            max_steps=max_steps,
+            seed=seed,
+            epochs=int(self.epochs),
+            finish=bool(self.finish),
+            tau=float(self.tau),
+        )
+
+
+def _check_count(solver: KernelSolver, field: str) -> None:
+    value = getattr(solver, field)
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value < 2**31:
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a whole number >= 1")
+
+
+def _check_positive(solver: KernelSolver, field: str) -> None:
+    value = getattr(solver, field)
+    if not isinstance(value, Real) or isinstance(value, bool) or not (np.isfinite(float(value)) and value > 0):
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a number > 0")
+
+
 #: Every solver of kernel machines by its name.
-KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO,)}
+KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO, LASVM)}
 
 
 def resolve_kernel(solver: str | KernelSolver) -> KernelSolver:
