@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
     m.doc() = "The C++ core of pegasos; see docs/architecture.md. Not a public interface.";
     m.def("instruction_set", [] { return std::string(pegasos::simd::instruction_set()); });
     pegasos::bind::register_kernels(m);
+    pegasos::bind::register_lasvm(m);
     pegasos::bind::register_losses(m);
     pegasos::bind::register_passes(m);
     pegasos::bind::register_solvers(m);

@@ -51,6 +51,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     verbose: int | bool
     callback: Callback | None
     on_interrupt: Literal["raise", "keep"]
+    random_state: Any
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
 
@@ -121,6 +122,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             for j, (name, expected) in enumerate(zip(data.feature_names, known, strict=True)):
                 if name != expected:
                     raise ValueError(f"column {j} of the dataset is {name!r}, but was {expected!r} when fitted")
+
+    def _seed(self) -> int:
+        """An integer seed; None means 0, so that fits repeat unless asked otherwise."""
+        state = self.random_state
+        if state is None:
+            return 0
+        if isinstance(state, Integral):
+            if not 0 <= int(state) < 2**64:
+                raise ValueError(f"random_state={state!r} must lie between 0 and 2**64 - 1")
+            return int(state)
+        if isinstance(state, np.random.RandomState):
+            return int(state.randint(2**31 - 1))
+        if isinstance(state, np.random.Generator):
+            return int(state.integers(2**63))
+        raise ValueError(f"random_state={state!r} is no seed, RandomState or Generator")
 
     def _lam(self, total: float) -> float:
         """λ, from itself or from C, for rows of this total weight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ from pegasos.solvers import KernelSolver
 
 #: Rows that are scored at a time, and kernel values that a user's function is asked for at a time.
 SCORED, ASKED = 1 << 14, 1 << 22
+
+#: Rows beyond which ``solver="auto"`` approximates.
+MANY = 200_000
 
 
 class KernelModel(Estimator):
@@ -91,9 +95,9 @@ class KernelModel(Estimator):
 
     def _solve(self, problem: KernelProblem) -> tuple[Result, list[int]]:
         """The solution, and the steps taken on each part."""
-        solver = solvers.resolve_kernel(self.solver)
+        solver, seed = self._chosen_solver(problem), self._seed()
         steps = None if self.max_iter == -1 else int(self.max_iter)
-        engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=0)
+        engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=seed)
         limits = Limits(float(self.tol), 2**62, self.max_time)
         watch = Watch(self.callback, bool(self.verbose), on_interrupt=self.on_interrupt)
 
@@ -101,23 +105,44 @@ class KernelModel(Estimator):
             bounds: Bounds = engine.certify(gamma)
             return bounds
 
-        result = run(problem, engine, limits, watch, self._checkpoint_file(problem, solver), judge)
+        result = run(problem, engine, limits, watch, self._checkpoint_file(problem, solver, seed), judge)
         if not np.isfinite(result.b).all():
             raise ValueError("the intercept left the range of floating-point numbers; scale the features and targets")
         c = result.certificate
-        if not c.converged and c.reason not in ("interrupted", "stopped by the callback"):
+        # What a user, or a solver for a goal of its own, has ended needs no warning.
+        if not c.converged and c.reason not in ("interrupted", "stopped by the callback", getattr(engine, "goal", "")):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
+        if remark := getattr(engine, "remark", ""):
+            c = replace(c, reason=f"{c.reason} {remark}")
         self.certificate_, self.trace_ = c, result.trace
+        self.__dict__.pop("sbp_", None)
+        if isinstance(solver, solvers.SBP):
+            self.sbp_ = engine.results()
         self.fit_status_ = int(not c.converged)
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(engine.evaluations)
         self._gamma = problem.kernel.gamma
         return result, engine.steps
 
-    def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver) -> CheckpointFile | None:
+    def _chosen_solver(self, problem: KernelProblem) -> KernelSolver:
+        """The solver; of very many rows "auto" means an approximation, which is said aloud."""
+        solver, m = solvers.resolve_kernel(self.solver), int(problem.X.shape[0])
+        if self.solver != "auto" or m <= MANY or self.kernel == "precomputed":
+            return solver
+        approximate = solvers.Nystroem()
+        warnings.warn(
+            f"{m} rows are many for a kernel machine: {type(self).__name__}(solver='auto') approximates it with a "
+            f"basis of {approximate.n_components} rows (pegasos.solvers.Nystroem). solver='smo' solves it exactly, if "
+            "you have the time; solver=Nystroem(n_components=...) chooses the basis and silences this warning.",
+            solvers.NystroemWarning,
+            stacklevel=5,
+        )
+        return approximate
+
+    def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver, seed: int) -> CheckpointFile | None:
         if self.checkpoint is None:
             return None
-        same = kernel_fingerprint(problem, solver, seed=0, tol=float(self.tol))
+        same = kernel_fingerprint(problem, solver, seed=seed, tol=float(self.tol))
         return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
 
     def _advice(self, c: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos._data import Array
 from pegasos._engine import saved
 from pegasos._kernel_problem import KernelProblem, Part
@@ -36,22 +37,28 @@ class _Online:
     def __init__(self, part: Part) -> None:
         self.part = part
         self.movable = np.flatnonzero(part.lo < part.hi)
-        self.members = np.zeros(0, dtype=np.int64)
+        self.room, self.count = np.zeros(part.size, dtype=np.int64), 0
         self.inside = np.zeros(part.size, dtype=bool)
         self.visits = 0
-        self.top = self.bottom = -1
+        self.top = self.bottom = -1  # the extremes of S: which can rise and has the largest g, or fall and the smallest
 
     def slopes(self, state: _State, variables: Array) -> Array:
         """Their g = t − F."""
         return np.asarray(self.part.t[variables] - state.F[self.part.row[variables]])
 
     def slope(self, state: _State, v: int) -> float:
-        """The g of one variable, −1 for none: which violates against nothing."""
+        """The g of one variable."""
         return float(self.part.t[v] - state.F[self.part.row[v]])
+
+    @property
+    def members(self) -> Array:
+        """The variables of S."""
+        return self.room[: self.count]
 
     def join(self, state: _State, v: int) -> None:
         """Put v, whose γ is zero, into S; the extremes are kept up to date."""
-        self.members = np.append(self.members, v)
+        self.room[self.count] = v
+        self.count += 1
         self.inside[v] = True
         g = self.slope(state, v)
         if self.part.hi[v] > 0 and (self.top < 0 or g > self.slope(state, self.top)):
@@ -61,35 +68,26 @@ class _Online:
 
     def find_extremes(self, state: _State) -> None:
         """The variable of S with the largest g that can rise, and the one with the smallest g that can fall."""
-        S = self.members
-        g, gamma = self.slopes(state, S), state.gamma[S]
-        rising = np.where(gamma < self.part.hi[S], g, -np.inf)
-        falling = np.where(gamma > self.part.lo[S], g, np.inf)
-        i, j = (int(rising.argmax()), int(falling.argmin())) if len(S) else (-1, -1)
-        self.top = int(S[i]) if len(S) and rising[i] > -np.inf else -1
-        self.bottom = int(S[j]) if len(S) and falling[j] < np.inf else -1
+        self.top, self.bottom, finite = _core.lasvm_extremes(*self._set(state))
+        if not finite:
+            raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
 
     def violates(self, state: _State, i: int, j: int, tau: float) -> bool:
         """Whether moving γ_i up and γ_j down gains more than τ a unit."""
-        if i < 0 or j < 0:
-            return False
-        by = self.slope(state, i) - self.slope(state, j)
-        if np.isnan(by):
-            raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
-        return by > tau
+        return i >= 0 and j >= 0 and self.slope(state, i) - self.slope(state, j) > tau
 
     def leave(self, state: _State) -> None:
         """Variables at zero that violate against no other of S leave it."""
         if self.top < 0 or self.bottom < 0:
             return
-        S = self.members
-        g, high, low = self.slopes(state, S), self.slope(state, self.top), self.slope(state, self.bottom)
-        idle = np.where(self.part.hi[S] > 0, g <= low, g >= high) & (state.gamma[S] == 0)
-        if idle.any():
-            self.inside[S[idle]] = False
-            self.members = S[~idle]
-            if not (self.inside[self.top] and self.inside[self.bottom]):
-                self.find_extremes(state)
+        high, low = self.slope(state, self.top), self.slope(state, self.bottom)
+        self.count = _core.lasvm_leave(*self._set(state), self.inside, high, low)
+        if not (self.inside[self.top] and self.inside[self.bottom]):
+            self.find_extremes(state)
+
+    def _set(self, state: _State) -> tuple[Any, ...]:
+        part = self.part
+        return self.room, self.count, part.row, part.t, part.lo, part.hi, state.gamma, state.F
 
 
 class LASVMEngine(SMOEngine):
@@ -195,7 +193,7 @@ class LASVMEngine(SMOEngine):
     def state(self) -> dict[str, Any]:
         return super().state() | {
             "members": np.concatenate([online.members for online in self.online]).astype(np.float64),
-            "online": np.array([(len(online.members), online.visits) for online in self.online], dtype=np.float64),
+            "online": np.array([(online.count, online.visits) for online in self.online], dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -208,7 +206,8 @@ class LASVMEngine(SMOEngine):
                 raise ValueError("state: 'members' names a variable twice, or one that is not there")
         super().restore(state)
         for part_state, online, mine, visits in zip(self.states, self.online, each, table[:, 1], strict=True):
-            online.members, online.visits = mine, int(visits)
+            online.count, online.visits = len(mine), int(visits)
+            online.room[: len(mine)] = mine
             online.inside[:] = False
             online.inside[mine] = True
             online.find_extremes(part_state)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -38,7 +37,6 @@ class LinearModel(Estimator):
     fit_intercept: bool
     intercept: str
     intercept_scaling: float
-    random_state: Any
     warm_start: bool
 
     coef_: Array
@@ -53,21 +51,6 @@ class LinearModel(Estimator):
         if self.intercept not in INTERCEPTS:
             raise ValueError(f"intercept={self.intercept!r} is none of {', '.join(INTERCEPTS)}")
         solvers.resolve(self.solver)
-
-    def _seed(self) -> int:
-        """An integer seed; None means 0, so that fits repeat unless asked otherwise."""
-        state = self.random_state
-        if state is None:
-            return 0
-        if isinstance(state, Integral):
-            if not 0 <= int(state) < 2**64:
-                raise ValueError(f"random_state={state!r} must lie between 0 and 2**64 - 1")
-            return int(state)
-        if isinstance(state, np.random.RandomState):
-            return int(state.randint(2**31 - 1))
-        if isinstance(state, np.random.Generator):
-            return int(state.integers(2**63))
-        raise ValueError(f"random_state={state!r} is no seed, RandomState or Generator")
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 

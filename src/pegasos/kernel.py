@@ -44,9 +44,11 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         γ. "scale": 1/(n_features · variance of X); "auto": 1/n_features.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
-    shrinking, probability, random_state
-        Accepted so that code for scikit-learn runs; the first and last change nothing, and ``probability=True`` is
-        refused: wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
+    shrinking, probability
+        Accepted so that code for scikit-learn runs; the first changes nothing, and ``probability=True`` is refused:
+        wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the solvers that draw rows at random; None means 0. :class:`~pegasos.solvers.SMO` draws none.
     tol : float, default=1e-3
         Stop when no pair of dual variables violates the optimality conditions by more than ``tol``, as LIBSVM does, and
         the duality gap is at most ``tol`` times the objective (for every pair of classes).
@@ -65,7 +67,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     lam : float, default=None
         λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
     solver : str or KernelSolver, default="auto"
-        "auto" and "smo" are :class:`~pegasos.solvers.SMO`, or an object with its own parameters.
+        "smo", "lasvm", "sbp", "nystroem", or an object with its own parameters. "auto" is
+        :class:`~pegasos.solvers.SMO`, above 200 000 rows :class:`~pegasos.solvers.Nystroem`.
     n_jobs : int, default=None
         Threads, for fitting and predicting; the same bits for any number. None: one. −1: all cores.
     max_time : float, default=None
@@ -102,9 +105,12 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     trace_ : Trace
         The checkpoints of the fit.
     n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,)
-        Steps, each of a pair of variables.
+        Steps, each of a pair of variables; of Nystroem, passes over the rows.
     n_kernel_evaluations_ : int
         Kernel values computed to fit, without those of certificates.
+    sbp_ : tuple of SBPResult
+        With the solver :class:`~pegasos.solvers.SBP`, for each pair of classes: ``nu``, ``gamma`` reached, an ``upper``
+        bound of it, and ``steps``.
     fit_status_, shape_fit_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -328,8 +334,8 @@ class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
         As for :class:`SVC`.
     epsilon : float, default=0.1
         Half the width of the tube within which errors count nothing.
-    shrinking, cache_size, verbose, max_iter, lam, solver, n_jobs, max_time, callback, on_interrupt, checkpoint, \
-checkpoint_every
+    shrinking, cache_size, verbose, max_iter, random_state, lam, solver, n_jobs, max_time, callback, on_interrupt, \
+checkpoint, checkpoint_every
         As for :class:`SVC`.
 
     Attributes
@@ -372,6 +378,7 @@ n_features_in_, feature_names_in_
         cache_size: float = 200,
         verbose: int | bool = False,
         max_iter: int = -1,
+        random_state: Any = None,
         lam: float | None = None,
         solver: str | KernelSolver = "auto",
         n_jobs: int | None = None,
@@ -392,6 +399,7 @@ n_features_in_, feature_names_in_
         self.cache_size = cache_size
         self.verbose = verbose
         self.max_iter = max_iter
+        self.random_state = random_state
         self.lam = lam
         self.solver = solver
         self.n_jobs = n_jobs
