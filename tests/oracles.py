@@ -841,13 +841,17 @@ def lasvm(K: Array, y: Array, C: Array, order: Iterable[int], tau: float) -> tup
     alpha, S = np.zeros(len(y)), []
 
     def gradient(s: int) -> float:
-        return float(y[s] - sum(alpha[r] * K[s, r] for r in range(len(y))))
+        return float(y[s] - alpha @ K[s])
+
+    def extreme(sign: int, able: list[int]) -> int | None:  # the first that is best up to rounding
+        best = max((sign * gradient(s) for s in able), default=0.0)
+        return next((s for s in able if sign * gradient(s) > best - 1e-11), None)
 
     def highest() -> int | None:
-        return max((s for s in S if alpha[s] < B[s]), key=gradient, default=None)
+        return extreme(1, [s for s in S if alpha[s] < B[s]])
 
     def lowest() -> int | None:
-        return min((s for s in S if alpha[s] > A[s]), key=gradient, default=None)
+        return extreme(-1, [s for s in S if alpha[s] > A[s]])
 
     def step(i: int | None, j: int | None) -> bool:
         if i is None or j is None or gradient(i) - gradient(j) <= tau:

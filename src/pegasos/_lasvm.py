@@ -61,9 +61,9 @@ class _Online:
         self.count += 1
         self.inside[v] = True
         g = self.slope(state, v)
-        if self.part.hi[v] > 0 and (self.top < 0 or g > self.slope(state, self.top)):
+        if self.part.hi[v] > 0 and (self.top < 0 or _above(g, self.slope(state, self.top))):
             self.top = v
-        if self.part.lo[v] < 0 and (self.bottom < 0 or g < self.slope(state, self.bottom)):
+        if self.part.lo[v] < 0 and (self.bottom < 0 or _above(self.slope(state, self.bottom), g)):
             self.bottom = v
 
     def find_extremes(self, state: _State) -> None:
@@ -88,6 +88,11 @@ class _Online:
     def _set(self, state: _State) -> tuple[Any, ...]:
         part = self.part
         return self.room, self.count, part.row, part.t, part.lo, part.hi, state.gamma, state.F
+
+
+def _above(a: float, b: float) -> bool:
+    """Whether a is above b by more than rounding, as the core has it."""
+    return a - b > 1e-12 * (abs(a) + abs(b))
 
 
 class LASVMEngine(SMOEngine):
