@@ -58,20 +58,20 @@ def test_scans_of_the_core():
     gamma = np.array([0.0, 1.0, 0.5, 0.0, -1.0, -0.5])
     members = np.array([5, 0, 4, 1, 2, 3])
     g = t - F
-    top, bottom, finite = _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F)
+    top, bottom, finite = _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F, 0.0)
     assert finite
     assert top == max((s for s in range(6) if gamma[s] < hi[s]), key=lambda s: g[s])
     assert bottom == min((s for s in range(6) if gamma[s] > lo[s]), key=lambda s: g[s])
-    assert _core.lasvm_extremes(members, 0, row, t, lo, hi, gamma, F)[:2] == (-1, -1)
-    assert not _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F * np.nan)[2]
+    assert _core.lasvm_extremes(members, 0, row, t, lo, hi, gamma, F, 0.0)[:2] == (-1, -1)
+    assert not _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F * np.nan, 0.0)[2]
     inside = np.ones(6, dtype=bool)
     kept = _core.lasvm_leave(members, 6, row, t, lo, hi, gamma, F, inside, -np.inf, np.inf)
     assert members[:kept].tolist() == [5, 4, 1, 2]  # those at zero are gone, the others in order
     assert inside.tolist() == [False, True, True, False, True, True]
     with pytest.raises(IndexError):
-        _core.lasvm_extremes(members + 6, 6, row, t, lo, hi, gamma, F)
+        _core.lasvm_extremes(members + 6, 6, row, t, lo, hi, gamma, F, 0.0)
     with pytest.raises(ValueError, match="gamma"):
-        _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma[:5], F)
+        _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma[:5], F, 0.0)
 
 
 # --- the optimum -----------------------------------------------------------------------------------------------------

@@ -40,14 +40,14 @@ void register_lasvm(nb::module_& m) {
     m.def(
         "lasvm_extremes",
         [](Index members, std::int64_t count, Index row, Vector<double> t, Vector<double> lo,
-           Vector<double> hi, Vector<double> gamma, Vector<double> F) {
+           Vector<double> hi, Vector<double> gamma, Vector<double> F, double rounding) {
             const LasvmSet set =
                 set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, gamma, F);
-            const LasvmExtremes found = lasvm_extremes(set, members.data());
+            const LasvmExtremes found = lasvm_extremes(set, members.data(), rounding);
             return nb::make_tuple(found.top, found.bottom, found.finite);
         },
         strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("gamma"),
-        strict("F"));
+        strict("F"), "rounding"_a);
     m.def(
         "lasvm_leave",
         [](MutableVector<std::int64_t> members, std::int64_t count, Index row, Vector<double> t,

@@ -19,20 +19,18 @@ struct LasvmExtremes {
     bool finite = true;
 };
 
-// Whether a is above b by more than rounding.
-inline bool lasvm_above(double a, double b) { return a - b > 1e-12 * (std::abs(a) + std::abs(b)); }
-
-// The largest g among those that can rise, and the smallest among those that can fall; of those that are as
-// good up to rounding, the first. (A pair that has moved freely has the same g: rounding must not decide.)
-inline LasvmExtremes lasvm_extremes(const LasvmSet& set, const std::int64_t* members) {
+// The largest g among those that can rise, and the smallest among those that can fall; of those that differ
+// by no more than `rounding`, the first. (A pair that has moved freely has the same g: errors must not
+// decide.)
+inline LasvmExtremes lasvm_extremes(const LasvmSet& set, const std::int64_t* members, double rounding) {
     LasvmExtremes found;
     double high = 0, low = 0;
     for (std::int64_t k = 0; k < set.count; ++k) {
         const std::int64_t s = members[k];
         const double g = set.slope(s);
         found.finite &= std::isfinite(g);
-        if (set.gamma[s] < set.hi[s] && (found.top < 0 || lasvm_above(g, high))) high = g, found.top = s;
-        if (set.gamma[s] > set.lo[s] && (found.bottom < 0 || lasvm_above(low, g))) low = g, found.bottom = s;
+        if (set.gamma[s] < set.hi[s] && (found.top < 0 || g - high > rounding)) high = g, found.top = s;
+        if (set.gamma[s] > set.lo[s] && (found.bottom < 0 || low - g > rounding)) low = g, found.bottom = s;
     }
     return found;
 }

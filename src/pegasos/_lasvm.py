@@ -40,6 +40,8 @@ class _Online:
         self.room, self.count = np.zeros(part.size, dtype=np.int64), 0
         self.inside = np.zeros(part.size, dtype=bool)
         self.visits = 0
+        # A pair that has moved freely has the same g: which of them is the extreme must not hang on rounding errors.
+        self.rounding = 1e-12 * float(np.abs(part.t).max(initial=0.0))
         self.top = self.bottom = -1  # the extremes of S: which can rise and has the largest g, or fall and the smallest
 
     def slopes(self, state: _State, variables: Array) -> Array:
@@ -61,14 +63,14 @@ class _Online:
         self.count += 1
         self.inside[v] = True
         g = self.slope(state, v)
-        if self.part.hi[v] > 0 and (self.top < 0 or _above(g, self.slope(state, self.top))):
+        if self.part.hi[v] > 0 and (self.top < 0 or g - self.slope(state, self.top) > self.rounding):
             self.top = v
-        if self.part.lo[v] < 0 and (self.bottom < 0 or _above(self.slope(state, self.bottom), g)):
+        if self.part.lo[v] < 0 and (self.bottom < 0 or self.slope(state, self.bottom) - g > self.rounding):
             self.bottom = v
 
     def find_extremes(self, state: _State) -> None:
         """The variable of S with the largest g that can rise, and the one with the smallest g that can fall."""
-        self.top, self.bottom, finite = _core.lasvm_extremes(*self._set(state))
+        self.top, self.bottom, finite = _core.lasvm_extremes(*self._set(state), self.rounding)
         if not finite:
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
 
@@ -88,11 +90,6 @@ class _Online:
     def _set(self, state: _State) -> tuple[Any, ...]:
         part = self.part
         return self.room, self.count, part.row, part.t, part.lo, part.hi, state.gamma, state.F
-
-
-def _above(a: float, b: float) -> bool:
-    """Whether a is above b by more than rounding, as the core has it."""
-    return a - b > 1e-12 * (abs(a) + abs(b))
 
 
 class LASVMEngine(SMOEngine):
