@@ -2,7 +2,7 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import SMO, SVC, SVR
+from pegasos import LASVM, SBP, SMO, SVC, SVR, Nystroem
 
 
 @parametrize_with_checks([SVC(), SVR()])
@@ -20,6 +20,11 @@ def test_defaults(estimator, check):
         SVC(solver=SMO(working_set=16), tol=1e-11),
         SVR(kernel="linear"),
         SVR(kernel="precomputed"),
+        SVC(solver=LASVM(epochs=2), tol=1e-10),
+        SVR(solver="lasvm", tol=1e-10),
+        SVC(solver=SBP(max_steps=2000), tol=0.5),
+        SVC(solver=Nystroem(), tol=1e-10),
+        SVR(solver=Nystroem(), tol=1e-10),
     ]
 )
 def test_variants(estimator, check):

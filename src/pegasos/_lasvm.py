@@ -125,6 +125,14 @@ class LASVMEngine(SMOEngine):
                 self._round(k, state)
                 return
 
+    def due(self, tol: float) -> bool:
+        """As for SMO; but while rows are visited certificates are rare, since nothing is decided by them."""
+        passing = any(
+            online.visits < self.passes * len(online.movable) and not state.over
+            for state, online in zip(self.states, self.online, strict=True)
+        )
+        return super().due(tol) and (not passing or self.work > 2 * self.certified_at)
+
     # --- visits ------------------------------------------------------------------------------------------------------
 
     def _visits(self, k: int, state: _State, online: _Online) -> None:
