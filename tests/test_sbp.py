@@ -98,6 +98,19 @@ def test_bounds_enclose_the_machine_that_nu_comes_from(C, weighted):
     assert c.primal >= exact.certificate_.dual * (1 - 1e-9)
 
 
+def test_a_weight_of_two_is_the_row_twice():
+    X, y = two_classes(60)
+    counts = np.random.default_rng(0).integers(0, 3, size=60)
+    shared = {"gamma": GAMMA, "tol": 0.03, "solver": SBP(nu=0.1)}
+    weighted = SVC(**shared).fit(X, y, sample_weight=counts)
+    repeated = SVC(**shared).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    bounds = [(model.sbp_[0].gamma, model.sbp_[0].upper) for model in (weighted, repeated)]
+    # One and the same optimum lies between both.
+    assert max(low for low, _ in bounds) <= min(high for _, high in bounds)
+    assert weighted.certificate_.dual <= repeated.certificate_.primal * (1 + 1e-12)
+    assert repeated.certificate_.dual <= weighted.certificate_.primal * (1 + 1e-12)
+
+
 def test_nu_comes_from_a_quick_solution():
     X, y = two_classes(120)
     model = SVC(gamma=GAMMA, tol=0.03, solver="sbp").fit(X, y)
