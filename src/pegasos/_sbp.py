@@ -27,12 +27,14 @@ from pegasos._data import Array
 from pegasos._engine import MAX_ITER, saved
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._smo import REASONS, SMOEngine
+from pegasos._threads import one_blas_thread
 from pegasos._water_level import Basin
 
 #: The accuracy of the quick solution that ν is taken from.
 QUICK = 0.01
 
-#: Steps of a piece of work, and before the first certificate; each next one comes after half as many more.
+#: Steps of a piece of work, and between certificates; those come after half as many more steps, and cost no more kernel
+#: values than twice what the steps before have used.
 PIECE, FIRST = 32, 256
 
 #: Why a part can end; a saved state holds the index.
@@ -84,7 +86,7 @@ class _State:
         self.part, self.basin = part, Basin(part.y, part.weight)
         self.alpha, self.F = np.zeros(part.m), np.zeros(part.m)
         self.older, self.newer = _Window(part.m), _Window(part.m)
-        self.steps, self.over, self.due = 0, 0, FIRST
+        self.steps, self.over, self.due = 0, 0, max(FIRST, part.m // 16)
         self.nu, self.total = nu, float(part.weight.sum())
         self.bounds: tuple[float, float, float] | None = None  # primal, dual, b
         self.gamma_bar, self.upper = 0.0, np.inf
@@ -216,7 +218,8 @@ class SBPEngine:
                     state.over = 1
                 else:
                     state.over = self._spent(state)
-                    state.due = state.steps + max(FIRST, state.steps // 2)
+                    cost = np.count_nonzero(state.averages()[2]) ** 2
+                    state.due = state.steps + max(FIRST, state.steps // 2, cost // (4 * state.part.m))
                 return
 
     def _spent(self, state: _State) -> int:
@@ -240,13 +243,14 @@ class SBPEngine:
             if all(state.rests for state in self.scout.states):
                 self._take_slack(self.scout)
             return
-        for k, state in enumerate(self.states):
-            if not state.over:
-                for _ in range(PIECE):
-                    if state.steps >= state.due or self._spent(state) or state.over:
-                        return
-                    self._step(k, state)
-                return
+        with one_blas_thread():
+            for k, state in enumerate(self.states):
+                if not state.over:
+                    for _ in range(PIECE):
+                        if state.steps >= state.due or self._spent(state):
+                            return
+                        self._step(k, state)
+                    return
 
     def _take_slack(self, scout: SMOEngine) -> None:
         """ν of each part from its quick solution: the mean hinge loss over the norm."""

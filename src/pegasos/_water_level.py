@@ -39,7 +39,8 @@ class Basin:
 
     def fill(self, margins: Array, volume: float) -> Level:
         """Pour ``volume`` over the margins."""
-        orders = [rows[np.argsort(margins[rows], kind="stable")] for rows in self.classes]
+        low = [self._within_reach(rows, margins, volume) for rows in self.classes]
+        orders = [rows[np.argsort(margins[rows], kind="stable")] for rows in low]
         heights = [margins[order] for order in orders]
         under = [np.cumsum(self.weight[order]) for order in orders]
         # An event: the level of a class rises from one of its rows to the next, with so much weight under water.
@@ -69,3 +70,18 @@ class Basin:
             (orders[0][: ends[0]], orders[1][: ends[1]]),
             (shares[0], shares[1]),
         )
+
+    def _within_reach(self, rows: Array, margins: Array, volume: float) -> Array:
+        """The rows of a class that could be under water: those up to a level that it cannot pass with all the water.
+
+        (V + Σ c_i m_i)/Σ c_i over any rows is above the level of V among them, and with only the rows up to it the
+        next such value is lower; few are enough to leave most rows unsorted.
+        """
+        heights, weight = margins[rows], self.weight[rows]
+        for _ in range(4):
+            bound = (volume + float(weight @ heights)) / float(weight.sum())
+            below = heights <= bound + 1e-9 * (1.0 + abs(bound))
+            if below.all():
+                break
+            rows, heights, weight = rows[below], heights[below], weight[below]
+        return rows

@@ -637,8 +637,9 @@ class Nystroem(KernelSolver):
 
     Parameters
     ----------
-    n_components : int, default=1000
-        Rows of the basis, for each pair of classes. With all rows the problem is the exact one.
+    n_components : int, default=500
+        Rows of the basis, for each pair of classes. With all rows the problem is the exact one. The features of a pair
+        take rows · n_components · 8 bytes of memory, of more than 2²⁶ entries 4.
 
     Examples
     --------
@@ -649,7 +650,7 @@ class Nystroem(KernelSolver):
     (3, 1)
     """
 
-    n_components: int = 1000
+    n_components: int = 500
     name: ClassVar[str] = "nystroem"
 
     def __post_init__(self) -> None:
