@@ -218,7 +218,7 @@ class SBPEngine:
                     state.over = 1
                 else:
                     state.over = self._spent(state)
-                    cost = np.count_nonzero(state.averages()[2]) ** 2
+                    cost = int(np.count_nonzero(state.averages()[2])) ** 2
                     state.due = state.steps + max(FIRST, state.steps // 2, cost // (4 * state.part.m))
                 return
 
