@@ -888,6 +888,99 @@ def best_bias(scores: Any, y: Any, *, loss: str | Scalar, weight: Any = None) ->
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Kernel machines
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def lasvm(K: Array, y: Array, C: Array, order: Iterable[int], tau: float) -> tuple[Array, list[int]]:
+    """LASVM's online passes (Bordes et al. 2005): signed α between 0 and C_i y_i, and the set S."""
+    A, B = np.minimum(0, C * y), np.maximum(0, C * y)
+    alpha, S = np.zeros(len(y)), []
+
+    def gradient(s: int) -> float:
+        return float(y[s] - alpha @ K[s])
+
+    def extreme(sign: int, able: list[int]) -> int | None:  # the first that is best up to rounding
+        best = max((sign * gradient(s) for s in able), default=0.0)
+        return next((s for s in able if sign * gradient(s) > best - 1e-11), None)
+
+    def highest() -> int | None:
+        return extreme(1, [s for s in S if alpha[s] < B[s]])
+
+    def lowest() -> int | None:
+        return extreme(-1, [s for s in S if alpha[s] > A[s]])
+
+    def step(i: int | None, j: int | None) -> bool:
+        if i is None or j is None or gradient(i) - gradient(j) <= tau:
+            return False
+        d = (gradient(i) - gradient(j)) / (K[i, i] + K[j, j] - 2 * K[i, j])
+        d = min(d, B[i] - alpha[i], alpha[j] - A[j])
+        alpha[i], alpha[j] = alpha[i] + d, alpha[j] - d
+        for s in (i, j):  # exactly at its bound, or not
+            alpha[s] = B[s] if abs(alpha[s] - B[s]) < 1e-14 else A[s] if abs(alpha[s] - A[s]) < 1e-14 else alpha[s]
+        return True
+
+    for k in order:
+        if k not in S:  # PROCESS
+            S.append(k)
+            step(k, lowest()) if y[k] > 0 else step(highest(), k)
+        if step(highest(), lowest()):  # REPROCESS
+            i, j = highest(), lowest()
+            if i is not None and j is not None:
+                top, bottom = gradient(i), gradient(j)
+                gone = [s for s in S if alpha[s] == 0 and (gradient(s) <= bottom if y[s] > 0 else gradient(s) >= top)]
+                S[:] = [s for s in S if s not in gone]
+    return alpha, S
+
+
+def water_level(margins: Array, weight: Array, volume: float) -> float:
+    """γ with Σ c_i (γ − m_i)₊ = V: the first γ_k = (V + Σ_{i ≤ k} c_i m_i)/Σ_{i ≤ k} c_i not above the next margin."""
+    order = np.argsort(margins)
+    m, c = margins[order], weight[order]
+    for k in range(1, len(m) + 1):
+        gamma = (volume + c[:k] @ m[:k]) / c[:k].sum()
+        if k == len(m) or gamma <= m[k]:
+            return float(gamma)
+    raise AssertionError
+
+
+def best_water_level(margins: Array, y: Array, weight: Array, volume: float) -> tuple[float, float]:
+    """max_b of the level of m + y b, which is concave in b, and a maximiser: golden section."""
+    reach = 1.0 + np.abs(margins).max() + volume / min(weight[y > 0].sum(), weight[y < 0].sum())
+    lo, hi, ratio = -2 * reach, 2 * reach, (np.sqrt(5) - 1) / 2
+    for _ in range(120):
+        left, right = hi - ratio * (hi - lo), lo + ratio * (hi - lo)
+        if water_level(margins + y * left, weight, volume) < water_level(margins + y * right, weight, volume):
+            lo = left
+        else:
+            hi = right
+    b = (lo + hi) / 2
+    return water_level(margins + y * b, weight, volume), float(b)
+
+
+def batch_perceptron(K: Array, y: Array, *, nu: float, draws: Iterable[Sequence[float]]) -> Array:
+    """α ≥ 0 after a step for each pair of numbers between 0 and 1; rows of weight one, unregularised bias.
+
+    The best levels of the two classes have equally many rows k under them: the fewest whose (k + 1)st rows the water
+    cannot pass in both classes.
+    """
+    alpha, Q = np.zeros(len(y)), np.outer(y, y) * K
+    sides = [np.flatnonzero(y == sign) for sign in (1, -1)]
+    for t, draw in enumerate(draws, start=1):
+        margins = Q @ alpha
+        ordered = [side[np.argsort(margins[side], kind="stable")] for side in sides]
+        for k in range(1, min(map(len, sides)) + 1):
+            heights = [np.append(margins[rows], np.inf) for rows in ordered]
+            if sum((h[k] - h[:k]).sum() for h in heights) >= len(y) * nu:
+                break
+        eta = 1 / np.sqrt(t * K.diagonal().max())
+        for rows, at in zip(ordered, draw, strict=True):
+            alpha[rows[int(at * k)]] += eta / 2
+        alpha /= max(1.0, float(np.sqrt(alpha @ Q @ alpha)))
+    return alpha
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # The optimum, independently
 # ---------------------------------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ def test_a_limit_is_said_and_resumed(place, capsys):
         (["--kernel", "magic"], "invalid choice: 'magic'"),
         (["--kernel", "rbf", "-s", "3"], "-s is LIBLINEAR's number"),
         (["--kernel", "rbf", "-p", "1"], "add --regression"),
-        (["--kernel", "rbf", "--solver", "sdca"], "--solver sdca is for linear machines"),
+        (["--kernel", "rbf", "--solver", "norma"], "--solver norma is for linear machines"),
         (["--kernel", "rbf", "--solver", "magic"], "'magic' is unknown"),
         (["--kernel", "rbf", "--format", "liblinear"], "a liblinear model has no rbf kernel machines"),
         (["--kernel", "chi2", "--format", "libsvm"], "a libsvm model has no chi2 kernel machines"),

@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import pegasos
-from pegasos import SMO, SVC, SVR, io
+from pegasos import SDCA, SMO, SVC, SVR, Nystroem, Pegasos, io
 from pegasos._dataset import mapped_csr
 from pegasos._kernels import NATIVE
 from pegasos.io import _container, _model
@@ -42,6 +42,9 @@ FITS = {
         Y,
     ),
     "precomputed": lambda: SVC(kernel="precomputed").fit(GRAM, Y),
+    "one against the rest": lambda: SVC(multi_class="ovr", solver=SDCA(), intercept="feature").fit(X, Y),
+    "a stream": lambda: SVC(solver=Pegasos(batch_size=4), gamma=0.1).partial_fit(X, Y, classes=[0, 1, 2]),
+    "a basis": lambda: SVC(solver=Nystroem(n_components=20)).fit(X, Y),
     "regression": lambda: SVR(C=10.0, solver="smo").fit(X, X[:, 0] * X[:, 1]),
     "sparse regression": lambda: SVR(kernel="poly", degree=2, coef0=1.0).fit(SPARSE, X[:, 0]),
     "no support vectors": lambda: SVR(epsilon=100.0).fit(X, X[:, 0]),
@@ -84,6 +87,8 @@ def same(ours, theirs):
             assert found.shape == value.shape
         elif name == "trace_":
             assert [vars(point) for point in found] == [vars(point) for point in value]
+        elif name == "_stream":
+            assert (found.kernel, found.lam, found.rows) == (value.kernel, value.lam, value.rows)
         else:
             assert found == value, name
 
@@ -119,6 +124,15 @@ def rebuilt(model, change_header=None, **arrays):
     return safetensors.numpy.save(found, metadata={_container.KEY: json.dumps(header)})
 
 
+def test_a_loaded_model_learns_on(fitted, tmp_path):
+    for name in ("rbf", "one against the rest", "a stream"):
+        model = fitted[name]
+        pegasos.save(model, tmp_path / "model.safetensors")
+        again = pegasos.load(tmp_path / "model.safetensors").partial_fit(X[:50], Y[:50])
+        assert again.shape_fit_[0] == model.shape_fit_[0] + 50
+        assert again.score(X, Y) > 0.9
+
+
 def put(*path, value):
     def change(header):
         for key in path[:-1]:
@@ -145,7 +159,7 @@ def put(*path, value):
         ("rbf", put("n_features", value=5), {}, "support_vectors_ has shape|fitted_shape"),
         ("rbf", put("parameters", "kernel", value="magic"), {}, "kernel='magic' is none of"),
         ("rbf", put("parameters", "kernel", value="precomputed"), {}, "square for kernel='precomputed'"),
-        ("rbf", put("parameters", "solver", value="sdca"), {}, "for the linear estimators"),
+        ("rbf", put("parameters", "solver", value="norma"), {}, "for the linear estimators"),
         ("rbf", put("parameters", "degree", value=-3), {}, "degree=-3"),
         (
             "rbf",
@@ -244,7 +258,9 @@ def test_pickle_and_skops(name, fitted):
         "pegasos._certificate.Certificate",
         "pegasos._trace.Trace",
         "pegasos._trace.Checkpoint",
-        "pegasos.solvers.SMO",
+        "pegasos._kernel_stream.KernelStream",
+        "pegasos._kernels.Kernel",
+        *(f"pegasos.solvers.{kind}" for kind in ("SMO", "SDCA", "Pegasos", "Nystroem")),
     }
     again = skops.io.loads(data, trusted=unknown)
     assert_array_equal(scores(again, rows_for(model)), scores(model, rows_for(model)))

@@ -42,6 +42,13 @@ def test_classifiers(kernel, classes, layout, dtype):
         assert_allclose(found["scores"], expected, rtol=tolerance, atol=tolerance)
 
 
+def test_one_against_the_rest():
+    model = SVC(multi_class="ovr").fit(X, NAMES[Y])
+    found = run(model, ROWS, np.float64)
+    assert_array_equal(found["label"], model.predict(ROWS))
+    assert_allclose(found["scores"], model.decision_function(ROWS), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("kernel", NATIVE)
 def test_regressors(kernel):
     model = SVR(kernel=kernel, C=10.0).fit(X, X[:, 0] * X[:, 1])

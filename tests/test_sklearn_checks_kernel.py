@@ -4,7 +4,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from pegasos import SDCA, SMO, SVC, SVR, Pegasos
+from pegasos import LASVM, SBP, SDCA, SMO, SVC, SVR, Nystroem, Pegasos
 from pegasos.losses import Quantile
 
 
@@ -24,6 +24,9 @@ def test_defaults(estimator, check):
         SVC(solver=SMO(working_set=16), tol=1e-11),
         SVR(kernel="linear"),
         SVR(kernel="precomputed"),
+        SVC(solver=LASVM(epochs=2), tol=1e-10),
+        SVC(solver=Nystroem(), tol=1e-10),
+        SVR(solver=Nystroem(), tol=1e-10),
     ]
 )
 def test_variants(estimator, check):
@@ -46,4 +49,11 @@ def test_variants(estimator, check):
 def test_first_order_methods(estimator, check):
     if "sample_weight_equivalence" in check.func.__name__ and not isinstance(estimator.solver, Pegasos):
         estimator = clone(estimator).set_params(tol=5e-15, max_iter=20_000)  # asks for seven digits
+    check(estimator)
+
+
+@parametrize_with_checks([SVC(solver=SBP(max_steps=300), tol=0.5)])
+def test_random_draws(estimator, check):
+    if "sample_weight_equivalence" in check.func.__name__:
+        pytest.skip("asks for seven digits; what weights and repetitions share are the bounds, see test_sbp.py")
     check(estimator)

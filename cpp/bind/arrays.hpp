@@ -47,6 +47,7 @@ void check_shape(const A& a, std::int64_t rows, std::int64_t cols, const char* n
 
 void register_kernel_steps(nb::module_&);
 void register_kernels(nb::module_&);
+void register_lasvm(nb::module_&);
 void register_losses(nb::module_&);
 void register_passes(nb::module_&);
 void register_solvers(nb::module_&);

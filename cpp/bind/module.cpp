@@ -9,6 +9,7 @@ NB_MODULE(_core, m) {
     m.def("instruction_set", [] { return std::string(pegasos::simd::instruction_set()); });
     pegasos::bind::register_kernels(m);
     pegasos::bind::register_kernel_steps(m);
+    pegasos::bind::register_lasvm(m);
     pegasos::bind::register_losses(m);
     pegasos::bind::register_passes(m);
     pegasos::bind::register_solvers(m);

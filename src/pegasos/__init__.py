@@ -11,11 +11,25 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.kernel import SVC, SVR
     from pegasos.linear import LinearSVC, LinearSVR
-    from pegasos.solvers import SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+    from pegasos.solvers import (
+        LASVM,
+        SBP,
+        SDCA,
+        SGD,
+        SMO,
+        CuttingPlane,
+        InteriorPoint,
+        Norma,
+        Nystroem,
+        Pegasos,
+        SmoothedNewton,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "LASVM",
+    "SBP",
     "SDCA",
     "SGD",
     "SMO",
@@ -28,6 +42,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "Norma",
+    "Nystroem",
     "Pegasos",
     "SmoothedNewton",
     "Trace",
@@ -44,6 +59,8 @@ __all__ = [
 __getattr__, __dir__ = _lazy.names(
     __name__,
     {
+        "LASVM": "solvers",
+        "SBP": "solvers",
         "SDCA": "solvers",
         "SGD": "solvers",
         "SMO": "solvers",
@@ -56,6 +73,7 @@ __getattr__, __dir__ = _lazy.names(
         "LinearSVC": "linear",
         "LinearSVR": "linear",
         "Norma": "solvers",
+        "Nystroem": "solvers",
         "Pegasos": "solvers",
         "SmoothedNewton": "solvers",
         "Trace": "_trace",

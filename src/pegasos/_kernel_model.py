@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ SCORED, ASKED = 1 << 14, 1 << 22
 
 #: Errors of scores that float32 rows may have.
 ROUGH = 1e-4
+
+#: Rows beyond which ``solver="auto"`` approximates.
+MANY = 200_000
 
 
 class KernelModel(Estimator):
@@ -100,8 +104,8 @@ class KernelModel(Estimator):
 
     def _solve(self, problem: KernelProblem) -> tuple[Result, list[int]]:
         """The solution, and the steps taken on each part."""
-        solver = solvers.kernel_solver(self.solver, problem, self.intercept if self.fit_intercept else "none")
-        steps, seed = None if self.max_iter == -1 else int(self.max_iter), self._seed()
+        solver, seed = self._chosen_solver(problem), self._seed()
+        steps = None if self.max_iter == -1 else int(self.max_iter)
         engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=seed)
         limits = Limits(float(self.tol), 2**62, self.max_time)
         watch = Watch(self.callback, bool(self.verbose), on_interrupt=self.on_interrupt)
@@ -114,15 +118,38 @@ class KernelModel(Estimator):
         if not np.isfinite(result.b).all():
             raise ValueError("the intercept left the range of floating-point numbers; scale the features and targets")
         c = result.certificate
-        if not c.converged and c.reason not in ("interrupted", "stopped by the callback"):
+        # What a user, or a solver for a goal of its own, has ended needs no warning.
+        if not c.converged and c.reason not in ("interrupted", "stopped by the callback", getattr(engine, "goal", "")):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
+        if remark := getattr(engine, "remark", ""):
+            c = replace(c, reason=f"{c.reason} {remark}")
         self.certificate_, self.trace_ = c, result.trace
+        self.__dict__.pop("sbp_", None)
+        if isinstance(solver, solvers.SBP):
+            self.sbp_ = engine.results()
         self.fit_status_ = int(not c.converged)
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(engine.evaluations)
         self._gamma = problem.kernel.gamma
         self._stream = KernelStream(problem.kernel, problem.lam, problem.X.shape[0])
         return result, engine.steps
+
+    def _chosen_solver(self, problem: KernelProblem) -> KernelSolver:
+        """The solver; of very many rows "auto" means an approximation, which is said aloud."""
+        intercept, m = self.intercept if self.fit_intercept else "none", int(problem.X.shape[0])
+        solver = solvers.kernel_solver(self.solver, problem, intercept)
+        able = self.kernel != "precomputed" and intercept in solvers.Nystroem.intercepts
+        if not isinstance(self.solver, str) or self.solver != "auto" or m <= MANY or not able:
+            return solver
+        approximate = solvers.Nystroem()
+        warnings.warn(
+            f"{m} rows are many for a kernel machine: {type(self).__name__}(solver='auto') approximates it with a "
+            f"basis of {approximate.n_components} rows (pegasos.solvers.Nystroem). solver='smo' solves it exactly, if "
+            "you have the time; solver=Nystroem(n_components=...) chooses the basis and silences this warning.",
+            solvers.NystroemWarning,
+            stacklevel=5,
+        )
+        return approximate
 
     def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver, seed: int) -> CheckpointFile | None:
         if self.checkpoint is None:

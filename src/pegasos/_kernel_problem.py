@@ -172,11 +172,12 @@ class KernelProblem:
         show how far the approximation can be believed.
         """
         numbered = zip(range(self.parts), self.split(gamma), approximate, strict=True)
-        found = [self._part_bounds(k, g, f) for k, g, f in numbered]
+        found = [self.part_bounds(k, g, f) for k, g, f in numbered]
         primal, dual, b, error = (np.array(column) for column in zip(*found, strict=True))
         return Bounds(primal, dual, b, np.empty((0, self.parts))), error
 
-    def _part_bounds(self, k: int, gamma: Array, approximate: Array) -> tuple[float, float, float, float]:
+    def part_bounds(self, k: int, gamma: Array, approximate: Array) -> tuple[float, float, float, float]:
+        """P and D of part k, the best bias, and the largest error seen in ``approximate``."""
         part, rows = self.pieces[k], self.rows(k)
         coef = part.coefficients(gamma)
         support = np.flatnonzero(coef)

@@ -91,6 +91,8 @@ class _State:
 class SMOEngine:
     """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
 
+    reasons: tuple[str | None, ...] = REASONS
+
     def __init__(
         self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
     ) -> None:
@@ -135,7 +137,7 @@ class SMOEngine:
         if self.indefinite:
             return REASONS[3]
         wanting = [state.over for state, good in zip(self.states, self.good, strict=True) if not good]
-        return REASONS[min(wanting)] if wanting else None
+        return self.reasons[min(wanting)] if wanting else None
 
     def due(self, tol: float) -> bool:
         if all(state.rests for state in self.states):
@@ -304,7 +306,7 @@ class SMOEngine:
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
         scalars = saved(state, "scalars", (parts, 8))
-        whole = ((4, 2**20), (0, 2**62), (0, PATIENCE), (0, len(REASONS) - 1))
+        whole = ((4, 2**20), (0, 2**62), (0, PATIENCE), (0, len(self.reasons) - 1))
         real = ((0.0, most), (-np.inf, most), (-np.inf, most), (-most, most))  # a violation not known yet is infinite
         for k, (column, (low, high)) in enumerate(zip(scalars.T, (*whole, *real), strict=True)):
             finite = np.where(np.isposinf(column), most, column) if k in (5, 6) else column.copy()

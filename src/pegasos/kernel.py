@@ -56,8 +56,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     shrinking, probability
         Accepted so that code for scikit-learn runs; the first changes nothing, and ``probability=True`` is refused:
         wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
-    random_state : int, RandomState or Generator, default=None
-        Seed of the order in which Pegasos and SDCA visit the rows. None is 0: fits repeat.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the solvers that draw rows or their order at random; None means 0: fits repeat. SMO draws nothing.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class);
         SMO also when no pair of dual variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
@@ -92,9 +92,11 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         More than two classes: each against each, as in scikit-learn, or each against all others. All classes of "ovr"
         share the kernel rows.
     solver : str, KernelSolver or Solver, default="auto"
-        "smo", "pegasos", "sdca", or an object with its own parameters: :class:`~pegasos.solvers.SMO`,
-        :class:`~pegasos.solvers.Pegasos` or :class:`~pegasos.solvers.SDCA`. "auto" is SMO where that can minimise the
-        loss with the intercept, else SDCA.
+        "smo", "pegasos", "sdca", "lasvm", "sbp", "nystroem", or an object with its own parameters:
+        :class:`~pegasos.solvers.SMO`, :class:`~pegasos.solvers.Pegasos`, :class:`~pegasos.solvers.SDCA`,
+        :class:`~pegasos.solvers.LASVM`, :class:`~pegasos.solvers.SBP`, :class:`~pegasos.solvers.Nystroem`. "auto" is
+        SMO where that can minimise the loss with the intercept, else SDCA; above 200 000 rows it is Nystroem, with a
+        warning.
     n_jobs : int, default=None
         Threads, for fitting and predicting; the same bits for any number. None: one. −1: all cores.
     max_time : float, default=None
@@ -135,6 +137,9 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         Steps, each of a pair of variables, or epochs, for each decision function; see ``max_iter``.
     n_kernel_evaluations_ : int
         Kernel values computed to fit, without those of certificates.
+    sbp_ : tuple of SBPResult
+        With the solver :class:`~pegasos.solvers.SBP`, for each pair of classes: ``nu``, ``gamma`` reached, an ``upper``
+        bound of it, and ``steps``.
     fit_status_, shape_fit_, n_features_in_, feature_names_in_
         As in scikit-learn.
 

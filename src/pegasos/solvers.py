@@ -19,6 +19,8 @@ from pegasos.losses import LOSSES, Loss
 
 __all__ = [
     "KERNEL_SOLVERS",
+    "LASVM",
+    "SBP",
     "SDCA",
     "SGD",
     "SMO",
@@ -28,6 +30,8 @@ __all__ = [
     "InteriorPoint",
     "KernelSolver",
     "Norma",
+    "Nystroem",
+    "NystroemWarning",
     "Pegasos",
     "SmoothedNewton",
     "Solver",
@@ -619,8 +623,177 @@ class _KernelSDCA(KernelSolver):
         return KernelSDCAEngine(problem, tol=tol, max_epochs=max_steps or EPOCHS, sampling=sampling, seed=seed)
 
 
-#: Every solver of kernel machines by its name.
-KERNEL_SOLVERS: dict[str, type[KernelSolver]] = {cls.name: cls for cls in (SMO, _KernelPegasos, _KernelSDCA)}
+@dataclass(frozen=True)
+class LASVM(KernelSolver):
+    """LASVM: a good kernel machine from one pass over the rows, and the optimum after finishing.
+
+    Every row is looked at once, in random order: it moves together with the row that violates the optimality conditions
+    most against it (PROCESS), then the worst pair of all that are kept moves (REPROCESS), and rows that will not matter
+    are forgotten. Finishing repeats REPROCESS over all rows until the fit's ``tol``, with the batches of :class:`SMO`.
+    Bordes, Ertekin, Weston & Bottou (2005).
+
+    Parameters
+    ----------
+    epochs : int, default=1
+        Passes over the rows.
+    finish : bool, default=True
+        Whether to go on to the optimum. Without, the fit ends after its passes, with whatever gap there is.
+    tau : float, default=1e-3
+        Pairs that violate by no more are left alone in the passes.
+
+    Examples
+    --------
+    >>> from pegasos import LASVM, SVC
+    >>> model = SVC(solver=LASVM(epochs=2), gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.predict([[0.0], [1.5]])
+    array([0, 1])
+    """
+
+    epochs: int = 1
+    finish: bool = True
+    tau: float = 1e-3
+    name: ClassVar[str] = "lasvm"
+
+    def __post_init__(self) -> None:
+        _check_count(self, "epochs")
+        if not isinstance(self.finish, bool | np.bool_):
+            raise ValueError(f"LASVM: finish={self.finish!r} must be True or False")
+        _check_positive(self, "tau")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._lasvm import LASVMEngine
+
+        return LASVMEngine(
+            problem,
+            tol=tol,
+            max_steps=max_steps,
+            seed=seed,
+            epochs=int(self.epochs),
+            finish=bool(self.finish),
+            tau=float(self.tau),
+        )
+
+
+@dataclass(frozen=True)
+class SBP(KernelSolver):
+    """The stochastic batch perceptron, for classification: the largest margin that a given amount of slack allows.
+
+    Maximises the level γ to which all margins can be lifted,
+
+    .. math:: \\gamma^* = \\max_{\\|w\\| \\le 1,\\, b}\\; \\max_{\\xi \\ge 0,\\, \\sum_i c_i \\xi_i \\le M\\nu}\\;
+        \\min_i\\; y_i(\\langle w, \\phi(x_i)\\rangle + b) + \\xi_i,
+
+    by steps along rows drawn from those below the level (Cotter, Shalev-Shwartz & Srebro 2012). The model is w/γ for
+    the w and γ reached, of norm at most 1/γ and mean hinge loss at most ν/γ. What the method knows of its own problem,
+    γ and an upper bound, is in the fitted attribute ``sbp_``, for each pair of classes. The certificate is that of the
+    estimator's objective at its ``C``, and the fit stops where that gap is at most ``tol``, or for a given ν where γ is
+    that close to its upper bound; expect per cents, not 1e-3.
+
+    Parameters
+    ----------
+    nu : float or None, default=None
+        ν ≥ 0. None: the mean hinge loss divided by the norm of a quick solution by :class:`SMO`, so that the optimum
+        is that of the estimator's objective.
+    max_steps : int, default=20000
+        Steps on each pair of classes.
+
+    Examples
+    --------
+    >>> from pegasos import SBP, SVC
+    >>> model = SVC(solver=SBP(), gamma=1.0, tol=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.predict([[0.0], [1.5]])
+    array([0, 1])
+    """
+
+    nu: float | None = None
+    max_steps: int = 20_000
+    name: ClassVar[str] = "sbp"
+    losses: ClassVar[tuple[str, ...]] = ("hinge",)
+
+    def __post_init__(self) -> None:
+        nu = self.nu
+        if nu is not None and (not isinstance(nu, Real) or isinstance(nu, bool) or not 0 <= float(nu) < np.inf):
+            raise ValueError(f"SBP: nu={nu!r} must be None or a number >= 0")
+        _check_count(self, "max_steps")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._sbp import SBPEngine
+
+        nu = None if self.nu is None else float(self.nu)
+        return SBPEngine(problem, tol=tol, max_steps=max_steps, seed=seed, nu=nu, own_steps=int(self.max_steps))
+
+
+@dataclass(frozen=True)
+class Nystroem(KernelSolver):
+    """Nyström features and the linear solver: an approximation for more rows than :class:`SMO` can take.
+
+    The weights are restricted to the span of some random rows, the basis B: with K_BB = UΣUᵀ the features
+    Σ^{-1/2} Uᵀ K(B, x) have the inner products of the kernel, projected, and the linear machine on them is solved as
+    :class:`Auto` would (Williams & Seeger 2001; as scikit-learn's ``Nystroem``). The basis rows become the support
+    vectors. The certificate's primal value is the estimator's own objective; the lower bound is that of the best
+    weights in the span, not of the exact problem. Above 200 000 rows ``solver="auto"`` does this, with a
+    :class:`NystroemWarning`.
+
+    Parameters
+    ----------
+    n_components : int, default=500
+        Rows of the basis, for each pair of classes. With all rows the problem is the exact one. The features of a pair
+        take rows · n_components · 8 bytes of memory, of more than 2²⁶ entries 4.
+
+    Examples
+    --------
+    >>> from pegasos import SVC
+    >>> from pegasos.solvers import Nystroem
+    >>> model = SVC(solver=Nystroem(n_components=3), gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.support_vectors_.shape
+    (3, 1)
+    """
+
+    n_components: int = 500
+    name: ClassVar[str] = "nystroem"
+    losses: ClassVar[tuple[str, ...]] = _SCALAR
+
+    def __post_init__(self) -> None:
+        _check_count(self, "n_components")
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if problem.kernel.name == "precomputed":
+            raise ValueError("solver 'nystroem' needs rows to compute kernel values of; kernel='precomputed' has none")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+        from pegasos._nystroem import NystroemEngine
+
+        return NystroemEngine(problem, tol=tol, max_steps=max_steps, seed=seed, components=int(self.n_components))
+
+
+class NystroemWarning(UserWarning):
+    """``solver="auto"`` approximates a kernel machine of very many rows; ``solver="smo"`` solves it exactly.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pegasos.solvers import NystroemWarning
+    >>> warnings.simplefilter("ignore", NystroemWarning)
+    """
+
+
+def _check_count(solver: KernelSolver, field: str) -> None:
+    value = getattr(solver, field)
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value < 2**31:
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a whole number >= 1")
+
+
+def _check_positive(solver: KernelSolver, field: str) -> None:
+    value = getattr(solver, field)
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a number > 0")
+
+
+#: Every solver of kernel machines by its name; two of them are for linear machines, too.
+KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {
+    cls.name: cls for cls in (SMO, Pegasos, SDCA, LASVM, SBP, Nystroem)
+}
 
 
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
@@ -635,14 +808,15 @@ def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, i
 
 def resolve_kernel(solver: str | Solver | KernelSolver) -> KernelSolver:
     """The solver object that a user's ``solver`` means for a kernel machine; "auto" is SMO, where that can."""
-    if isinstance(solver, KernelSolver):
-        return solver
-    if isinstance(solver, Pegasos):
-        return _KernelPegasos(solver)
-    if isinstance(solver, SDCA):
-        return _KernelSDCA(solver)
+    found = solver
     if isinstance(solver, str) and solver in ("auto", *KERNEL_SOLVERS):
-        return SMO() if solver == "auto" else KERNEL_SOLVERS[solver]()
+        found = SMO() if solver == "auto" else KERNEL_SOLVERS[solver]()
+    if isinstance(found, KernelSolver):
+        return found
+    if isinstance(found, Pegasos):
+        return _KernelPegasos(found)
+    if isinstance(found, SDCA):
+        return _KernelSDCA(found)
     hint = ""
     if isinstance(solver, type) and issubclass(solver, KernelSolver | Pegasos | SDCA):
         hint = f"; did you mean {solver.__name__}(), with parentheses?"

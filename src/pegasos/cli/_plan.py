@@ -149,7 +149,7 @@ def _kernel_solver(args: argparse.Namespace) -> Any:
     if args.solver == "auto":
         return "auto"
     name = args.solver.partition(":")[0]
-    if name in solvers.SOLVERS:
+    if name in solvers.SOLVERS and name not in solvers.KERNEL_SOLVERS:
         raise ValueError(f"--solver {name} is for linear machines; with --kernel it can be {_NAMED}")
     solver = _spec.parse(args.solver, solvers.KERNEL_SOLVERS, "--solver")
     return solver if ":" in args.solver else solver.name

@@ -21,7 +21,7 @@ from pegasos.solvers import KERNEL_SOLVERS, SOLVERS, KernelSolver, Solver
 #: whoever made a model file shall not choose which.
 LEFT_OUT = frozenset({"callback", "checkpoint", "checkpoint_every"})
 
-Table = dict[str, type[Loss]] | dict[str, type[Solver]] | dict[str, type[KernelSolver]]
+Table = dict[str, type[Loss]] | dict[str, type[Solver]] | dict[str, type[KernelSolver | Solver]]
 
 
 def tables(kind: type) -> dict[str, Table]:

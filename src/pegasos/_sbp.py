@@ -1,0 +1,370 @@
+"""The stochastic batch perceptron on the slack-constrained problem (Cotter, Shalev-Shwartz & Srebro 2012).
+
+    γ* = max_{‖w‖ ≤ 1, b} max_{ξ ≥ 0, Σ c_i ξ_i ≤ Mν} min_i (y_i(⟨w, φ(x_i)⟩ + b) + ξ_i)
+
+A step pours the water (``_water_level``), draws a row of each class from those under it, adds η/2 of both to w and
+scales w back into the ball. Averages over the last half to three quarters of the steps are returned: w̄ of level γ̄ means
+
+    w = w̄/γ̄:   mean hinge loss ≤ ν/γ̄,   ‖w‖ ≤ 1/γ̄,
+
+and the average p of the distributions that were drawn from, for which Σ p_i y_i = 0, bounds what is possible,
+
+    γ̄ ≤ γ* ≤ ‖Σ p_i y_i φ(x_i)‖ + Mν max_i p_i/c_i.
+
+ν = (mean hinge loss of w*)/‖w*‖ makes the solution that of the machine with weights w*, and γ* = 1/‖w*‖. y_i p_i,
+scaled, is a dual point of that machine: from it comes the lower bound of the estimator's own objective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pegasos._certificate import Bounds
+from pegasos._data import Array
+from pegasos._engine import MAX_ITER, saved
+from pegasos._kernel_problem import KernelProblem, Part
+from pegasos._smo import REASONS, SMOEngine
+from pegasos._threads import one_blas_thread
+from pegasos._water_level import Basin
+
+#: The accuracy of the quick solution that ν is taken from.
+QUICK = 0.01
+
+#: Steps of a piece of work, and between certificates; those come after half as many more steps, and cost no more kernel
+#: values than twice what the steps before have used.
+PIECE, FIRST = 32, 256
+
+#: Why a part can end; a saved state holds the index.
+CLOSE = "the level is within tol of its upper bound"
+OVER = (None, "reached", MAX_ITER, "the steps of the solver are over", CLOSE)
+
+
+@dataclass(frozen=True)
+class SBPResult:
+    """What the stochastic batch perceptron guarantees of its own problem, for one pair of classes.
+
+    Attributes
+    ----------
+    nu : float
+        ν, the slack allowed to a row on average.
+    gamma : float
+        γ̄, the level reached: the mean hinge loss of the returned weights is at most ν/γ̄ and their norm at most 1/γ̄.
+    upper : float
+        No weights of norm 1 have a level above it: γ̄ ≤ γ* ≤ upper.
+    steps : int
+        Steps taken.
+
+    Examples
+    --------
+    >>> from pegasos import SBP, SVC
+    >>> model = SVC(solver=SBP(nu=0.1), tol=0.5).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.sbp_[0].gamma <= model.sbp_[0].upper
+    True
+    """
+
+    nu: float
+    gamma: float
+    upper: float
+    steps: int
+
+
+class _Window:
+    """Sums over a stretch of steps: of α and the scores, and of η p; how many steps, and their η."""
+
+    def __init__(self, m: int) -> None:
+        self.sums = np.zeros((3, m))
+        self.steps, self.eta = 0, 0.0
+
+
+class _State:
+    """Where one part is. ``alpha`` ≥ 0; F are the scores of w = Σ α_i y_i φ(x_i)."""
+
+    def __init__(self, part: Part, nu: float) -> None:
+        self.part, self.basin = part, Basin(part.y, part.weight)
+        self.alpha, self.F = np.zeros(part.m), np.zeros(part.m)
+        self.older, self.newer = _Window(part.m), _Window(part.m)
+        self.steps, self.over, self.due = 0, 0, max(FIRST, part.m // 16)
+        self.nu, self.total = nu, float(part.weight.sum())
+        self.bounds: tuple[float, float, float] | None = None  # primal, dual, b
+        self.gamma_bar, self.upper = 0.0, np.inf
+
+    @property
+    def volume(self) -> float:
+        """Mν, the slack there is."""
+        return self.nu * self.total
+
+    def averages(self) -> tuple[Array, Array, Array]:
+        """ᾱ, its scores, and p."""
+        sums = self.older.sums + self.newer.sums
+        steps, eta = self.older.steps + self.newer.steps, self.older.eta + self.newer.eta
+        return (sums[0] / steps, sums[1] / steps, sums[2] / eta) if steps else (sums[0], sums[1], sums[2])
+
+    def solution(self) -> tuple[Array, Array, float]:
+        """The weights as dual variables γ = y α/γ̄, their scores, and γ̄; zero where that is no worse."""
+        alpha, F, _ = self.averages()
+        y = self.part.y
+        nothing = self.basin.fill(np.zeros(self.part.m), self.volume).gamma
+        level = self.basin.fill(y * F, self.volume).gamma if self.steps else nothing
+        if not level > nothing:
+            return np.zeros(self.part.m), np.zeros(self.part.m), nothing
+        return y * alpha / level, F / level, level
+
+
+class SBPEngine:
+    """One part after the other. Where ν is not given, SMO solves all of them roughly first."""
+
+    eager = False
+    #: Why a fit for a given ν ends although the estimator's own gap is open.
+    goal = CLOSE
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        *,
+        tol: float,
+        max_steps: int | None,
+        seed: int,
+        nu: float | None,
+        own_steps: int,
+    ) -> None:
+        self.problem, self.tol, self.seed, self.max_steps, self.own_steps = problem, tol, seed, max_steps, own_steps
+        self.given = nu is not None
+        self.scout = SMOEngine(problem, tol=QUICK) if nu is None else None
+        self.states = [_State(part, 0.0 if nu is None else nu) for part in problem.pieces]
+        self.before, self.work, self.indefinite = 0, 0, False
+        self._diagonal: tuple[int, Array] | None = None
+
+    # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed so far, but for certificates."""
+        return self.before + self.problem.rows.evaluations
+
+    @property
+    def epochs(self) -> float:
+        """Kernel values used, whether computed or found in the cache, in rows of the kernel matrix."""
+        scouted = 0 if self.scout is None else self.scout.work
+        return (self.work + scouted) / max(1, int(self.problem.X.shape[0]))
+
+    @property
+    def steps(self) -> list[int]:
+        """Steps of each part."""
+        return [state.steps for state in self.states]
+
+    @property
+    def stuck(self) -> str | None:
+        ends = [state.over or self._spent(state) for state in self.states]
+        if not all(ends) or self.scout is not None:
+            return None
+        return REASONS[3] if self.indefinite else next((OVER[end] for end in ends if end > 1), None)
+
+    def due(self, tol: float) -> bool:
+        if self.scout is not None:
+            return False
+        current = next((state for state in self.states if not state.over), None)
+        return current is None or current.steps >= current.due or self._spent(current) > 0
+
+    def model(self) -> tuple[Array, Array]:
+        """The weights of all parts as variables γ, which need not lie within their bounds."""
+        return np.concatenate([state.solution()[0] for state in self.states]), np.zeros(len(self.states))
+
+    def duals(self) -> Array | None:
+        return None
+
+    def lower_bound(self) -> Array | None:
+        return None
+
+    def certify(self, gamma: Array) -> Bounds:
+        """P of the weights, and D of the average distribution; of parts that have not moved, what is known."""
+        for k, state in enumerate(self.states):
+            if state.bounds is None:
+                self._certify(k, state)
+        primal, dual, b = np.array([state.bounds for state in self.states]).T
+        if self.indefinite:  # there is no duality then
+            dual = np.full(len(dual), np.nan)
+        return Bounds(primal, dual, b, np.empty((0, len(self.states))))
+
+    def _certify(self, k: int, state: _State) -> None:
+        part = state.part
+        gamma, F, level = state.solution()
+        primal, _, b, error = self.problem.part_bounds(k, gamma, F)
+        # The level moves no further than the margins; sixteen times the worst error seen stands for the worst there is.
+        state.gamma_bar = level * max(1 - 16 * error, 0.0)
+        p = state.averages()[2]
+        rows = np.flatnonzero(p)
+        dual = 0.0
+        if len(rows):
+            q = part.y * p
+            square = float(q[rows] @ self.problem.rows(k).exact(rows, q[rows], rows))
+            self._look_at(square, float(self._diagonal_of(k).max()))
+            square = max(square, 0.0)
+            steepest = float((p[rows] / part.weight[rows]).max())
+            state.upper = min(state.upper, float(np.sqrt(square)) + state.volume * steepest)
+            # D/λ of γ = s y p is s − s²‖Σ p y φ‖²/2; the box allows s up to C min c_i/p_i.
+            s = min(part.C / steepest, 1 / square if square > 0 else np.inf)
+            size = float(np.abs(part.feasible(s * q)).sum())
+            dual = self.problem.lam * (size - 0.5 * s * s * square)
+        state.bounds = primal, min(dual, primal), b
+
+    def learn(self, bounds: Bounds) -> None:
+        """Go over to the next part where this one is good enough."""
+        for k, state in enumerate(self.states):
+            if not state.over:
+                if float(bounds.gap[k]) <= self.tol * float(bounds.primal[k]):
+                    state.over = 1
+                else:
+                    state.over = self._spent(state)
+                    cost = int(np.count_nonzero(state.averages()[2])) ** 2
+                    state.due = state.steps + max(FIRST, state.steps // 2, cost // (4 * state.part.m))
+                return
+
+    def _spent(self, state: _State) -> int:
+        """Why no more steps are taken, as an index of ``OVER``: a limit, or the solution for a ν that was given."""
+        if self.max_steps is not None and state.steps >= self.max_steps:
+            return 2
+        if self.given and state.bounds is not None and state.upper - state.gamma_bar <= self.tol * state.upper:
+            return 4
+        return 3 if state.steps >= self.own_steps else 0
+
+    def results(self) -> tuple[SBPResult, ...]:
+        """The guarantees of each part as of its last certificate."""
+        return tuple(SBPResult(float(s.nu), float(s.gamma_bar), float(s.upper), s.steps) for s in self.states)
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """A round of the quick solution, or some steps of one part."""
+        if self.scout is not None:
+            self.scout.advance()
+            if all(state.rests for state in self.scout.states):
+                self._take_slack(self.scout)
+            return
+        with one_blas_thread():
+            for k, state in enumerate(self.states):
+                if not state.over:
+                    for _ in range(PIECE):
+                        if state.steps >= state.due or self._spent(state):
+                            return
+                        self._step(k, state)
+                    return
+
+    def _take_slack(self, scout: SMOEngine) -> None:
+        """ν of each part from its quick solution: the mean hinge loss over the norm."""
+        for k, (mine, its) in enumerate(zip(self.states, scout.states, strict=True)):
+            part = mine.part
+            scores = np.ascontiguousarray(its.F + part.best_bias(its.F))
+            loss = float(part.weight @ part.core.value(scores, part.y)) / mine.total
+            square = float(its.gamma @ its.F)
+            # Weights of zero say nothing; the size of the rows is a slack that leaves room for other ones.
+            mine.nu = loss / np.sqrt(square) if square > 0 else float(np.sqrt(max(self._diagonal_of(k).max(), 0.0)))
+        self.indefinite |= scout.indefinite
+        self.work += scout.work
+        self.scout = None
+
+    def _step(self, k: int, state: _State) -> None:
+        part, y, diagonal = state.part, state.part.y, self._diagonal_of(k)
+        state.bounds = None
+        state.steps += 1
+        level = state.basin.fill(y * state.F, state.volume)
+        largest = float(diagonal.max())
+        eta = 1.0 / np.sqrt(state.steps * (largest if largest > 0 else 1.0))
+        draw = np.random.default_rng([self.seed, k, state.steps]).random(2)
+        pair = np.array([_drawn(*side) for side in zip(level.rows, level.chances, draw, strict=True)])
+        state.alpha[pair] += 0.5 * eta
+        j = int(pair[1])
+        before = float(state.F[j])
+        self.problem.rows(k).add(pair, np.array([0.5 * eta, -0.5 * eta]), state.F)
+        self.work += 2 * part.m
+        # F_j has grown by (η/2)(K_ij − K_jj): that gives K_ii + K_jj − 2K_ij.
+        bend = float(diagonal[pair[0]] - diagonal[j]) - 4.0 * (float(state.F[j]) - before) / eta
+        self._look_at(bend, float(max(diagonal[pair[0]], diagonal[j])))
+        square = float(state.alpha @ (y * state.F))
+        if not np.isfinite(square):
+            raise ValueError("the scores left the range of floating-point numbers; scale the features or lower gamma")
+        if square > 1:
+            state.alpha /= np.sqrt(square)
+            state.F /= np.sqrt(square)
+        if state.steps & (state.steps - 1) == 0:  # a power of two
+            state.older, state.newer = state.newer, _Window(part.m)
+        new = state.newer
+        new.sums[0] += state.alpha
+        new.sums[1] += state.F
+        for rows, chances in zip(level.rows, level.chances, strict=True):
+            new.sums[2][rows] += 0.5 * eta * chances
+        new.steps += 1
+        new.eta += eta
+
+    def _look_at(self, square: float, scale: float) -> None:
+        """A squared length below zero: there is no feature space, and no bound."""
+        self.indefinite |= square < -1e-5 * abs(scale)
+
+    def _diagonal_of(self, k: int) -> Array:
+        if self._diagonal is None or self._diagonal[0] != k:
+            diagonal = self.problem.rows(k).diagonal()
+            if not np.isfinite(diagonal).all():
+                row = int(np.flatnonzero(~np.isfinite(diagonal))[0])
+                index = self.problem.pieces[k].index
+                number = row if index is None else int(index[row])
+                raise ValueError(
+                    f"the kernel of row {number} and itself is {diagonal[row]}: scale the features, or lower gamma or "
+                    "degree"
+                )
+            self._diagonal = k, diagonal
+        return self._diagonal[1]
+
+    # --- the state ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        states = self.states
+        tables = [np.vstack([s.alpha, s.F, s.older.sums, s.newer.sums]) for s in states]
+        numbers = [
+            (s.steps, s.over, s.due, s.older.steps, s.newer.steps, s.nu, s.older.eta, s.newer.eta, s.gamma_bar, s.upper)
+            for s in states
+        ]
+        own = {
+            "table": np.concatenate(tables, axis=1),
+            "numbers": np.array(numbers, dtype=np.float64),
+            "counts": np.array(
+                [self.evaluations, self.work, self.scout is not None, self.indefinite], dtype=np.float64
+            ),
+        }
+        return own if self.scout is None else own | {f"scout.{n}": a for n, a in self.scout.state().items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        sizes = [part.m for part in self.problem.pieces]
+        table = saved(state, "table", (8, sum(sizes)))
+        numbers = saved(state, "numbers", (len(sizes), 10), low=0, high=np.inf)
+        for column, high in zip(numbers.T, (2**53, len(OVER) - 1, 2**53, 2**53, 2**53), strict=False):
+            saved({"numbers": column.copy()}, "numbers", (len(sizes),), low=0, high=high, whole=True)
+        if not np.isfinite(table).all() or not np.isfinite(numbers[:, :9]).all():
+            raise ValueError("state: 'table' or 'numbers' has a value that is not finite")
+        counts = saved(state, "counts", (4,), low=0, high=2**62, whole=True)
+        if counts[2]:
+            if self.scout is None:
+                raise ValueError("state: 'counts' tells of a quick solution that is not wanted")
+            prefix = "scout."
+            self.scout.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
+        else:
+            self.scout = None
+        for mine, part, row in zip(self.states, np.split(table, np.cumsum(sizes)[:-1], axis=1), numbers, strict=True):
+            mine.alpha, mine.F = part[0].copy(), part[1].copy()
+            mine.older.sums, mine.newer.sums = part[2:5].copy(), part[5:8].copy()
+            mine.steps, mine.over, mine.due, mine.older.steps, mine.newer.steps = (int(v) for v in row[:5])
+            mine.nu, mine.older.eta, mine.newer.eta, mine.gamma_bar, mine.upper = (float(v) for v in row[5:])
+            mine.bounds = None
+            if mine.over in (2, 3) and not self._spent(mine):
+                mine.over = 0
+        self.before = int(counts[0]) - self.problem.rows.evaluations
+        self.work, self.indefinite = int(counts[1]), bool(counts[3])
+        self.problem.rows.at = None
+        self._diagonal = None
+
+
+def _drawn(rows: Array, chances: Array, at: float) -> int:
+    """The row that the number ``at`` between 0 and 1 draws."""
+    ends = np.cumsum(chances)
+    return int(rows[min(int(np.searchsorted(ends, at * ends[-1], side="right")), len(rows) - 1)])
