@@ -114,6 +114,30 @@ def test_agrees_with_scikit_learn(kernel, gamma, C):
         assert set(ours.support_.tolist()) == set(theirs.support_.tolist())
 
 
+@pytest.mark.parametrize(("kernel", "C"), [("rbf", 1e-6), ("rbf", 1e6), ("linear", 1e6)])
+def test_extreme_regularisation_has_its_certificate(kernel, C):
+    X, y = two_classes(100)
+    c = SVC(kernel=kernel, C=C).fit(X, y).certificate_
+    assert c.converged
+    K = pairwise.linear_kernel(X) if kernel == "linear" else pairwise.rbf_kernel(X, gamma=1 / (3 * X.var()))
+    expected = best(K, y, o.SCALAR["hinge"](), C)
+    assert c.dual <= expected * (1 + 1e-5)
+    assert expected * (1 - 1e-5) <= c.primal <= expected * (1 + 2e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("C", [0.1, 10.0])
+@pytest.mark.parametrize("epsilon", [0.01, 0.3])
+def test_regression_agrees_with_scikit_learn(kernel, C, epsilon):
+    X, _ = two_classes(120)
+    y = X[:, 0] ** 2 + 0.3 * X[:, 1]
+    weight = np.random.default_rng(3).uniform(0.5, 2, size=len(y))
+    shared = {"kernel": kernel, "C": C, "epsilon": epsilon, "coef0": 1.0, "gamma": 0.2, "tol": 1e-9}
+    ours, theirs = SVR(**shared).fit(X, y, weight), svm.SVR(**shared).fit(X, y, weight)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)  # of LIBSVM's single precision
+    assert set(ours.support_.tolist()) == set(theirs.support_.tolist())
+
+
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("weights", [None, "balanced", {0: 1.0, 1: 3.0, 2: 0.5}])
 @pytest.mark.parametrize("shape", ["ovr", "ovo"])

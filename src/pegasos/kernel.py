@@ -468,8 +468,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
 class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
     """Support vector regression with kernels, and a duality-gap certificate for every fit.
 
-    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is ``max(0, |y − z| − ε)`` unless
-    ``loss`` says otherwise.
+    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is
+    ``max(0, |y − z| − ε)`` unless ``loss`` says otherwise.
 
     Parameters
     ----------
