@@ -1,0 +1,152 @@
+"""Functions on a few chosen points: w = Σ_j β_j φ(z_j), the z_j rows or new points.
+
+    K_ZZ = LLᵀ,   Φ = K_XZ L⁻ᵀ,   ⟨w, φ(x_i)⟩ = (Φ u)_i  and  ‖w‖² = βᵀK_ZZ β = ‖u‖²  for  u = Lᵀβ
+
+so that a kernel machine restricted to the span of the φ(z_j) is a linear machine on Φ (Nyström).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from pegasos._data import Array
+from pegasos._kernel_rows import provider
+from pegasos._kernels import Kernel
+from pegasos.linear import LinearSVC
+
+Refit = Literal["hinge", "squared_hinge"]
+
+#: A point is in the span of the others if what is left of its K(z, z) is below this share of it: in single precision,
+#: whose errors L⁻¹ multiplies, and in double.
+SPANNED = {"f": 1e-5, "d": 1e-10}
+
+
+def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
+    """K(a_i, b_j) for the rows of A and B; in single precision where that is accurate enough."""
+    both = sparse.vstack([A, B]).tocsr() if sparse.issparse(A) else np.concatenate([A, _like(B, A)])
+    rows = provider(both, kernel, 0, threads)
+    m, n = A.shape[0], B.shape[0]
+    return np.asarray(rows.block(np.arange(m), np.arange(m, m + n))[:, :n])
+
+
+def _like(B: Any, A: Any) -> Array:
+    return np.asarray(B.toarray() if sparse.issparse(B) else B, dtype=A.dtype)
+
+
+class Basis:
+    """Orthonormal coordinates of the span of a growing set of points, for all rows of X.
+
+    Parameters
+    ----------
+    X
+        Rows.
+    kernel
+        Of the core; others can only add rows.
+    capacity
+        Points there is room for.
+    """
+
+    def __init__(self, X: Any, kernel: Kernel, capacity: int, threads: int = 1) -> None:
+        self.X, self.kernel, self.threads = X, kernel, threads
+        self.rows = provider(X, kernel, 0, threads)
+        self.m, self.dtype, self.size = int(X.shape[0]), self.rows.dtype, 0
+        self._store = np.empty((self.m, capacity), dtype=self.dtype)
+        self.L = np.zeros((capacity, capacity))
+        self.index = np.zeros(0, dtype=np.int64)
+        self._points: list[Any] = []
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """K(x_i, x_i)."""
+        return np.asarray(self.rows.diagonal())
+
+    @property
+    def features(self) -> Array:
+        """Φ: a row for each of X, a column for each point."""
+        return self._store[:, : self.size]
+
+    @property
+    def vectors(self) -> Any:
+        """The points."""
+        if not self._points:
+            return self.X[self.index]
+        return sparse.vstack(self._points).tocsr() if sparse.issparse(self.X) else np.concatenate(self._points)
+
+    def add_rows(self, index: Array) -> Array:
+        """Take rows of X in; those in the span of the others are left out. Return which of them were kept."""
+        index = np.asarray(index, dtype=np.int64)
+        n = len(index)
+        columns = self.rows.block(np.arange(self.m), index)[:, :n]
+        among = np.concatenate([self.index, index])
+        square = self.rows.block(among, index)[:, :n].astype(np.float64)
+        kept = self._extend(columns, square)
+        self.index = np.concatenate([self.index, index[kept]])
+        return kept
+
+    def add_points(self, Z: Any) -> Array:
+        """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
+        columns = kernel_values(self.kernel, self.X, Z, self.threads).astype(self.dtype, copy=False)
+        before = kernel_values(self.kernel, self.vectors, Z) if self.size else np.zeros((0, Z.shape[0]))
+        square = np.concatenate([before, kernel_values(self.kernel, Z, Z)]).astype(np.float64)
+        kept = self._extend(columns, square)
+        if len(kept):
+            self._points.append(Z[kept])
+        return kept
+
+    def _extend(self, columns: Array, square: Array) -> Array:
+        """A step of Cholesky's factorisation: K_ZT = LM, K_TT − MᵀM = RRᵀ with pivots, Φ_T = (K_XT − ΦM)R⁻ᵀ."""
+        s = self.size
+        M = linalg.solve_triangular(self.L[:s, :s], square[:s], lower=True) if s else square[:0]
+        own = np.diagonal(square[s:])
+        scale = 1.0 / np.sqrt(np.maximum(own, np.finfo(float).tiny))
+        rest = (square[s:] - M.T @ M) * scale[:, None] * scale
+        R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=SPANNED[self.dtype.char])
+        kept = pivot[:rank].astype(np.int64) - 1
+        kept = kept[own[kept] > 0][: self._store.shape[1] - s]
+        n = len(kept)
+        if n == 0:
+            return kept
+        R = np.tril(R[:n, :n]) / scale[kept][:, None]
+        M = M[:, kept]
+        fresh = columns[:, kept]
+        if s:
+            fresh = fresh - self.features @ M.astype(self.dtype)
+        solved = linalg.solve_triangular(R.astype(self.dtype), fresh.T, lower=True)
+        self._store[:, s : s + n] = solved.T
+        self.L[s : s + n, :s], self.L[s : s + n, s : s + n] = M.T, R
+        self.size = s + n
+        return kept
+
+    def coefficients(self, u: Array) -> Array:
+        """β of the w with coordinates u: L⁻ᵀu."""
+        n = len(u)
+        return np.asarray(linalg.solve_triangular(self.L[:n, :n], u, lower=True, trans="T"))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Coordinates and bias of a machine on a basis, and its ½‖w‖² + CΣℓ."""
+
+    u: Array
+    bias: float
+    objective: float
+
+
+def refit(basis: Basis, y: Array, C: float, loss: Refit = "squared_hinge", tol: float = 1e-3) -> Fitted:
+    """The minimum of ½‖w‖² + C Σ ℓ(y_i(⟨w, φ(x_i)⟩ + b)) over the span of a basis; b is not regularised.
+
+    ℓ is the hinge or its square, within ``tol`` of the optimum; y is ±1.
+    """
+    model = LinearSVC(C=C, loss=loss, tol=tol, n_jobs=basis.threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the objective is what counts here
+        model.fit(np.ascontiguousarray(basis.features), y)
+    scale = C * len(y)  # certificates are of (λ/2)‖w‖² + mean loss, λ = 1/(C m)
+    return Fitted(model.coef_[0], float(model.intercept_[0]), scale * float(model.certificate_.primal))
