@@ -33,7 +33,7 @@ def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
     both = sparse.vstack([A, B]).tocsr() if sparse.issparse(A) else np.concatenate([A, _like(B, A)])
     rows = provider(both, kernel, 0, threads)
     m, n = A.shape[0], B.shape[0]
-    return np.asarray(rows.block(np.arange(m), np.arange(m, m + n))[:, :n])
+    return np.asarray(rows.block(np.arange(m, m + n), np.arange(m))[:, :m].T)  # long rows are computed faster
 
 
 def _like(B: Any, A: Any) -> Array:
@@ -83,7 +83,7 @@ class Basis:
         """Take rows of X in; those in the span of the others are left out. Return which of them were kept."""
         index = np.asarray(index, dtype=np.int64)
         n = len(index)
-        columns = self.rows.block(np.arange(self.m), index)[:, :n]
+        columns = self.rows.block(index, np.arange(self.m))[:, : self.m].T
         among = np.concatenate([self.index, index])
         square = self.rows.block(among, index)[:, :n].astype(np.float64)
         kept = self._extend(columns, square)
@@ -108,7 +108,7 @@ class Basis:
         scale = 1.0 / np.sqrt(np.maximum(own, np.finfo(float).tiny))
         rest = (square[s:] - M.T @ M) * scale[:, None] * scale
         R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=SPANNED[self.dtype.char])
-        kept = pivot[:rank].astype(np.int64) - 1
+        kept: Array = pivot[:rank].astype(np.int64) - 1
         kept = kept[own[kept] > 0][: self._store.shape[1] - s]
         n = len(kept)
         if n == 0:

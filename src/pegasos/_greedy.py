@@ -97,10 +97,10 @@ class SquaredHingeOnBasis:
         """The fall of F along each φ(x_j), by its first and second derivative: g²/2h."""
         slack = self.slack
         active = np.flatnonzero(slack)
-        K = self.basis.rows.block(active, candidates)[:, : len(candidates)]
+        K = self.basis.rows.block(candidates, active)[:, : len(active)]
         pull = (2 * self.C * (self.y * slack)[active]).astype(K.dtype)
-        g = self.scores[candidates] - pull @ K
-        h = self.basis.diagonal[candidates] + 2 * self.C * np.einsum("ij,ij->j", K, K)
+        g = self.scores[candidates] - K @ pull
+        h = self.basis.diagonal[candidates] + 2 * self.C * np.einsum("ij,ij->i", K, K)
         return np.asarray(0.5 * g * g / np.maximum(h, 1e-300), dtype=np.float64)
 
 

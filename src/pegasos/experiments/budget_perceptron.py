@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._online import OnlineMachine, orders
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
+@with_one_blas_thread
 def budget_perceptron(task: Task, sizes: Sequence[int], *, epochs: int = 1, random_state: int = 0) -> list[Expansion]:
     """A kernel perceptron that, when a mistake finds all places taken, first gives up a point at random.
 

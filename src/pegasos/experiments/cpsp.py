@@ -10,6 +10,7 @@ from pegasos import _core
 from pegasos._basis import Basis, kernel_values, refit
 from pegasos._cutting_plane import balanced_slopes
 from pegasos._data import Array
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._preimage import Vector, as_rows, dense_row
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 from pegasos.losses import Hinge
@@ -72,6 +73,7 @@ class _Planes:
         return mixed / self.lam, value
 
 
+@with_one_blas_thread
 def cpsp(
     task: Task,
     sizes: Sequence[int],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._online import OnlineMachine, orders
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
@@ -40,6 +41,7 @@ class Tuner:
         return scale, 0
 
 
+@with_one_blas_thread
 def forgetron(task: Task, sizes: Sequence[int], *, epochs: int = 1, random_state: int = 0) -> list[Expansion]:
     """A kernel perceptron that shrinks all coefficients and forgets its oldest point when a budget is exceeded.
 

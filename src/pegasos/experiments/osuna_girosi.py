@@ -9,10 +9,12 @@ from typing import Literal
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 from pegasos.kernel import SVR
 
 
+@with_one_blas_thread
 def osuna_girosi(
     task: Task,
     sizes: Sequence[int],

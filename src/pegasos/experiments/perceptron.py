@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._online import OnlineMachine, orders
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
+@with_one_blas_thread
 def perceptron(task: Task, sizes: Sequence[int], *, epochs: int = 1, random_state: int = 0) -> list[Expansion]:
     """Add y_i φ(x_i) for each row that is misclassified when its turn comes; there is no bias.
 

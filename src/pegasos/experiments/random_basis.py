@@ -8,9 +8,11 @@ from typing import Literal
 import numpy as np
 
 from pegasos._basis import Refit, refit
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
+@with_one_blas_thread
 def random_basis(
     task: Task,
     sizes: Sequence[int],

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegasos._basis import Basis
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._preimage import Vector, as_rows, dense_row
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
+@with_one_blas_thread
 def reduced_set(task: Task, sizes: Sequence[int]) -> list[Expansion]:
     """Approximate w = Σ α_i φ(x_i) by new points z_j, one at a time, and all coefficients anew after each.
 

@@ -8,9 +8,11 @@ from typing import Literal
 import numpy as np
 
 from pegasos._greedy import greedy_path
+from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
+@with_one_blas_thread
 def spsvm(
     task: Task,
     sizes: Sequence[int],
