@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pegasos import _lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, io, losses, plots, solvers, theory
+    from pegasos import datasets, experiments, io, losses, plots, solvers, theory
     from pegasos._certificate import Certificate
     from pegasos._trace import Checkpoint, Trace
     from pegasos.io import load, save
@@ -32,6 +32,7 @@ __all__ = [
     "SmoothedNewton",
     "Trace",
     "datasets",
+    "experiments",
     "io",
     "load",
     "losses",
@@ -60,6 +61,7 @@ __getattr__, __dir__ = _lazy.names(
         "SmoothedNewton": "solvers",
         "Trace": "_trace",
         "datasets": "datasets",
+        "experiments": "experiments",
         "io": "io",
         "load": "io",
         "losses": "losses",
