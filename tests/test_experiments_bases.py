@@ -9,8 +9,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos._basis import Basis, refit
 from pegasos.experiments import Task, cpsp, random_basis, reduced_set, spsvm
+from pegasos.experiments._cpsp import _Planes
 from pegasos.experiments._preimage import Vector
-from pegasos.experiments.cpsp import _Planes
 
 
 def noisy(m=150, seed=0):

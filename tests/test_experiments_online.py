@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos.experiments import Task, budget_perceptron, forgetron, perceptron
+from pegasos.experiments._forgetron import SHARE, Tuner
 from pegasos.experiments._online import BLOCK, OnlineMachine, orders
-from pegasos.experiments.forgetron import SHARE, Tuner
 
 
 def noisy(m=300, seed=0):

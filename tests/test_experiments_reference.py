@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos._kernel_rows import PartRows
 from pegasos.experiments import Task, osuna_girosi, ramp
-from pegasos.experiments.ramp import ShiftedPart, _solve
+from pegasos.experiments._ramp import ShiftedPart, _solve
 from pegasos.losses import Hinge
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pegasos.experiments._budget_perceptron import budget_perceptron
+from pegasos.experiments._cpsp import cpsp
+from pegasos.experiments._forgetron import forgetron
+from pegasos.experiments._osuna_girosi import osuna_girosi
+from pegasos.experiments._perceptron import perceptron
+from pegasos.experiments._ramp import ramp
+from pegasos.experiments._random_basis import random_basis
+from pegasos.experiments._reduced_set import reduced_set
+from pegasos.experiments._spsvm import spsvm
 from pegasos.experiments._task import Expansion, Task
-from pegasos.experiments.budget_perceptron import budget_perceptron
-from pegasos.experiments.cpsp import cpsp
-from pegasos.experiments.forgetron import forgetron
-from pegasos.experiments.osuna_girosi import osuna_girosi
-from pegasos.experiments.perceptron import perceptron
-from pegasos.experiments.ramp import ramp
-from pegasos.experiments.random_basis import random_basis
-from pegasos.experiments.reduced_set import reduced_set
-from pegasos.experiments.spsvm import spsvm
 
 __all__ = [
     "METHODS",
