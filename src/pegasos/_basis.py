@@ -17,7 +17,7 @@ from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos._data import Array
-from pegasos._kernel_rows import provider
+from pegasos._kernel_rows import lean, provider
 from pegasos._kernels import Kernel
 from pegasos.linear import LinearSVC
 
@@ -27,17 +27,23 @@ Refit = Literal["hinge", "squared_hinge"]
 #: whose errors L⁻¹ multiplies, and in double.
 SPANNED = {"f": 1e-5, "d": 1e-10}
 
+#: Points that are compared with rows at a time.
+TOGETHER = 32
+
 
 def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
-    """K(a_i, b_j) for the rows of A and B; in single precision where that is accurate enough."""
-    both = sparse.vstack([A, B]).tocsr() if sparse.issparse(A) else np.concatenate([A, _like(B, A)])
-    rows = provider(both, kernel, 0, threads)
-    m, n = A.shape[0], B.shape[0]
-    return np.asarray(rows.block(np.arange(m, m + n), np.arange(m))[:, :m].T)  # long rows are computed faster
+    """K(a_i, b_j) for the rows of A and B, in float64; B is the shorter one."""
+    return _core_values(kernel, kernel.core(lean(A), threads), B, threads)
 
 
-def _like(B: Any, A: Any) -> Array:
-    return np.asarray(B.toarray() if sparse.issparse(B) else B, dtype=A.dtype)
+def _core_values(kernel: Kernel, rows: Any, B: Any, threads: int) -> Array:
+    """The same for rows that the core has already seen: scores of b_j with one coefficient, 1."""
+    points = kernel.core(lean(B), threads)
+    out = np.empty((rows.rows, B.shape[0]))
+    for first in range(0, B.shape[0], TOGETHER):
+        index = np.arange(first, min(first + TOGETHER, B.shape[0]))
+        out[:, index] = np.asarray(points.scores(index, np.eye(len(index)), rows, None, threads)).T
+    return out
 
 
 class Basis:
@@ -57,7 +63,7 @@ class Basis:
         self.X, self.kernel, self.threads = X, kernel, threads
         self.rows = provider(X, kernel, 0, threads)
         self.m, self.dtype, self.size = int(X.shape[0]), self.rows.dtype, 0
-        self._store = np.empty((self.m, capacity), dtype=self.dtype)
+        self._store = np.empty((capacity, self.m), dtype=self.dtype)  # the features of a point lie together
         self.L = np.zeros((capacity, capacity))
         self.index = np.zeros(0, dtype=np.int64)
         self._points: list[Any] = []
@@ -70,7 +76,7 @@ class Basis:
     @property
     def features(self) -> Array:
         """Φ: a row for each of X, a column for each point."""
-        return self._store[:, : self.size]
+        return self._store[: self.size].T
 
     @property
     def vectors(self) -> Any:
@@ -92,9 +98,9 @@ class Basis:
 
     def add_points(self, Z: Any) -> Array:
         """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
-        columns = kernel_values(self.kernel, self.X, Z, self.threads).astype(self.dtype, copy=False)
+        columns = _core_values(self.kernel, self.rows.double, Z, self.threads).astype(self.dtype, copy=False)
         before = kernel_values(self.kernel, self.vectors, Z) if self.size else np.zeros((0, Z.shape[0]))
-        square = np.concatenate([before, kernel_values(self.kernel, Z, Z)]).astype(np.float64)
+        square = np.concatenate([before, kernel_values(self.kernel, Z, Z)])
         kept = self._extend(columns, square)
         if len(kept):
             self._points.append(Z[kept])
@@ -109,7 +115,7 @@ class Basis:
         rest = (square[s:] - M.T @ M) * scale[:, None] * scale
         R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=SPANNED[self.dtype.char])
         kept: Array = pivot[:rank].astype(np.int64) - 1
-        kept = kept[own[kept] > 0][: self._store.shape[1] - s]
+        kept = kept[own[kept] > 0][: len(self._store) - s]
         n = len(kept)
         if n == 0:
             return kept
@@ -118,8 +124,7 @@ class Basis:
         fresh = columns[:, kept]
         if s:
             fresh = fresh - self.features @ M.astype(self.dtype)
-        solved = linalg.solve_triangular(R.astype(self.dtype), fresh.T, lower=True)
-        self._store[:, s : s + n] = solved.T
+        self._store[s : s + n] = linalg.solve_triangular(R.astype(self.dtype), fresh.T, lower=True)
         self.L[s : s + n, :s], self.L[s : s + n, s : s + n] = M.T, R
         self.size = s + n
         return kept

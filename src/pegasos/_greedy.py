@@ -72,7 +72,7 @@ class SquaredHingeOnBasis:
         """A Newton step on the bias and the coordinates from ``first`` on; halved until F falls."""
         slack = self.slack
         active = np.flatnonzero(slack)
-        Phi = self.basis.features[active, first:]
+        Phi = self.basis.features[:, first:].T[:, active].T
         pull = 2 * self.C * (self.y * slack)[active]
         gradient = np.append(self.u[first:] - pull.astype(Phi.dtype) @ Phi, -pull.sum()).astype(np.float64)
         n = Phi.shape[1]
