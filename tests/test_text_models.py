@@ -308,8 +308,10 @@ def test_liblinear_refusals(old, new, message, tmp_path):
     [
         (b"c_svc", b"one_class", "'one_class' above is none of"),
         (b"c_svc", b"epsilon_svr", "no label line"),
-        (b"linear", b"rbf", "'rbf' above needs a kernel estimator"),
-        (b"nr_class 2", b"nr_class 3", "in pairs, which needs a kernel estimator"),
+        (b"linear", b"rbf", "line 8: the header above lacks gamma"),
+        (b"linear", b"laplacian", "'laplacian' above is none of linear, polynomial"),
+        (b"nr_class 2", b"nr_class 3", "should list 3 labels"),
+        (b"nr_class 2", b"nr_class 1", "nr_class 1 above should lie between 2 and"),
         (b"total_sv 2", b"total_sv 3", "add up to 3"),
         (b"total_sv 2\nrho 0.5\nlabel 1 -1\nnr_sv 1 1", b"total_sv 3\nrho 0.5\nlabel 1 -1\nnr_sv 2 1", "truncated"),
         (

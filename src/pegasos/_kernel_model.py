@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pegasos import _kernels, solvers
 from pegasos._certificate import Bounds
 from pegasos._checkpoint import CheckpointFile, check_path
-from pegasos._data import Array
+from pegasos._data import Array, examples
 from pegasos._dataset import Dataset
 from pegasos._estimator import Estimator
 from pegasos._fingerprint import kernel_fingerprint
@@ -68,6 +68,8 @@ class KernelModel(Estimator):
         """Validated X: rows, or the values of a precomputed kernel."""
         if self.kernel != "precomputed":
             return self._rows(X, reset=reset)[1].array
+        if isinstance(X, Dataset):
+            X = X.X
         if sparse.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense array")
         K = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
@@ -111,7 +113,7 @@ class KernelModel(Estimator):
         self.fit_status_ = int(not c.converged)
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(engine.evaluations)
-        self._gamma = problem.kernel.gamma
+        self._gamma, self._lam_used = problem.kernel.gamma, problem.lam
         return result, engine.steps
 
     def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver) -> CheckpointFile | None:
@@ -144,14 +146,18 @@ class KernelModel(Estimator):
     def _keep_support(self, X: Any, support: Array) -> None:
         """Remember the support vectors; of a precomputed kernel there are only their numbers."""
         self.support_ = support.astype(np.int32)
-        self.support_vectors_ = np.empty((0, 0)) if self.kernel == "precomputed" else X[support]
+        if self.kernel == "precomputed":
+            self.support_vectors_ = np.empty((0, 0))
+        else:  # rows on disk are left there
+            self.support_vectors_ = X[support] if sparse.issparse(X) else np.asarray(X[support])
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
     def _scores(self, X: Any, coef: Array) -> Array:
         """Σ_i coef_oi K(x, sv_i) for every row and output, float64, block after block."""
         check_is_fitted(self)
-        if isinstance(X, Dataset):
+        on_disk = isinstance(X, Dataset)
+        if on_disk:
             self._check_columns(X, reset=False)
             X = X.X
         else:
@@ -161,7 +167,16 @@ class KernelModel(Estimator):
         score = self._scorer(coef)
         out = np.empty((X.shape[0], len(coef)))
         for first in range(0, X.shape[0], size):
-            out[first : first + size] = score(X[first : first + size])
+            block = X[first : first + size]
+            if on_disk:  # checked piece by piece, so that each page is read once
+                block = examples(block, threads=thread_count(self.n_jobs), first=first).array
+            out[first : first + size] = score(block)
+        if not np.isfinite(out).all():
+            row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+            raise ValueError(
+                f"the score of row {row} of X is no finite number: its kernel with the support vectors, or the sum of "
+                "them, overflows; scale the row as those of fit"
+            )
         return out
 
     def _scorer(self, coef: Array) -> Any:

@@ -1,7 +1,8 @@
 """What one training run was, as plain JSON: ``pegasos train --record`` writes it, ``pegasos report`` reads it.
 
-The dataclasses below are the schema. Reading is strict: a missing or unknown key, a wrong type, a number that is not
-finite or lists that do not fit together are refused with the place where they stand. Numbers that may be infinite (the
+The dataclasses below are the schema; what was added to it later has a default. Reading is strict: a missing or unknown
+key, a wrong type, a number that is not finite or lists that do not fit together are refused with the place where they
+stand. Numbers that may be infinite (the
 bounds of a fit that ran away) are null in the file and None here.
 """
 
@@ -48,6 +49,18 @@ class Model:
     type: str
     parameters: dict[str, Scalar]
     lam: float
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The kernel of a kernel machine with γ as a number, and what the fit came to."""
+
+    name: str
+    gamma: float
+    degree: int
+    coef0: float
+    support_vectors: int
+    evaluations: int
 
 
 @dataclass(frozen=True)
@@ -153,6 +166,7 @@ class Run:
     features: Features | None
     seconds: dict[str, float]
     versions: dict[str, str]
+    kernel: Kernel | None = None
 
     def problem(self) -> tuple[Any, ...]:
         """What two runs must share for their objectives to be comparable: data, loss, λ and kind of bias."""
@@ -161,7 +175,17 @@ class Run:
         if parameters.get("fit_intercept", True):
             bias = parameters.get("intercept_scaling") if parameters.get("intercept") == "feature" else "free"
         chosen = tuple(parameters.get(key) for key in ("loss", "epsilon", "multi_class", "class_weight"))
-        return (data.rows, data.columns, data.entries, data.classes, self.model.type, self.model.lam, bias, chosen)
+        shape = data.rows, data.columns, data.entries, data.classes
+        return (*shape, self.model.type, self.model.lam, bias, chosen, _kernel_of(self.kernel))
+
+
+def _kernel_of(kernel: Kernel | None) -> tuple[Any, ...] | None:
+    """What of a kernel makes the problem another one."""
+    if kernel is None:
+        return None
+    power = (kernel.degree,) if kernel.name == "poly" else ()
+    offset = (kernel.coef0,) if kernel.name in ("poly", "sigmoid") else ()
+    return (kernel.name, None if kernel.name == "linear" else kernel.gamma, *power, *offset)
 
 
 def to_json(run: Run) -> str:
@@ -242,11 +266,13 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         return {key: _decode(inner[1], item, f"{where}[{key!r}]") for key, item in value.items()}
     if dataclasses.is_dataclass(kind):
         hints = get_type_hints(kind)
-        if missing := [name for name in hints if name not in value]:
+        late = {field.name for field in dataclasses.fields(kind) if field.default is not dataclasses.MISSING}
+        if missing := [name for name in hints if name not in value and name not in late]:
             raise ValueError(f"{where or 'the record'} lacks {missing[0]!r}")
         if unknown := [key for key in value if key not in hints]:
             raise ValueError(f"{where or 'the record'} has an unknown key {_short(unknown[0])}")
-        fields = {name: _decode(hint, value[name], f"{where}.{name}".lstrip(".")) for name, hint in hints.items()}
+        given = {name: hint for name, hint in hints.items() if name in value}
+        fields = {name: _decode(hint, value[name], f"{where}.{name}".lstrip(".")) for name, hint in given.items()}
         try:
             return kind(**fields)  # type: ignore[operator]
         except ValueError as error:

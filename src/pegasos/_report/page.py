@@ -65,8 +65,9 @@ def _lead(runs: Sequence[Run]) -> Markup:
 def _what(run: Run) -> str:
     data = run.data
     kinds = "regression" if data.classes is None else f"{len(data.classes)} classes"
+    how = f"{run.model.parameters.get('loss')} loss" if run.kernel is None else f"{run.kernel.name} kernel"
     return (
-        f"{run.model.type} with {run.model.parameters.get('loss')} loss on {whole(data.rows)} rows × "
+        f"{run.model.type} with {how} on {whole(data.rows)} rows × "
         f"{whole(data.columns)} columns ({kinds}), λ = {number(run.model.lam)}."
     )
 
@@ -191,6 +192,9 @@ def _certificate(run: Run, level: int) -> Markup:
         ("epochs", f"{c.epochs:.1f}"),
         ("training time", duration(c.seconds)),
     ]
+    if run.kernel is not None:
+        facts.append(("support vectors", whole(run.kernel.support_vectors)))
+        facts.append(("kernel evaluations", whole(run.kernel.evaluations)))
     return _section(
         "Certificate",
         tag("p", _state(run), f" – {c.reason}"),
@@ -324,9 +328,10 @@ def _weights(top: TopFeatures) -> Markup:
 
 def _configuration(run: Run, level: int) -> Markup:
     command = " ".join(shlex.quote(word) for word in run.command)
-    parameters = [
-        tag("tr", tag("th", key, scope="row"), tag("td", str(value))) for key, value in run.model.parameters.items()
-    ]
+    values = run.model.parameters
+    if run.kernel is not None and isinstance(values.get("gamma"), str):
+        values = values | {"gamma": f"{values['gamma']} = {number(run.kernel.gamma, 7)}"}
+    parameters = [tag("tr", tag("th", key, scope="row"), tag("td", str(value))) for key, value in values.items()]
     facts = [
         ("source", run.data.source),
         ("rows", whole(run.data.rows)),

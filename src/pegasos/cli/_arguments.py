@@ -82,6 +82,16 @@ def folds(text: str) -> int:
     return whole(text, 2, 10_000)
 
 
+def gamma(text: str) -> float | str:
+    """A number that is not below 0, or a name for one."""
+    return text if text in ("scale", "auto") else not_negative(text)
+
+
+def degree(text: str) -> int:
+    """A degree."""
+    return whole(text, 0, 2**31 - 1)
+
+
 def seed(text: str) -> int:
     """A seed."""
     return whole(text, 0, 2**64 - 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 import pegasos
 from pegasos._data import Array
-from pegasos._record import ClassCount, Data, Features, Model, Outcome, Point, Scalar, TopFeatures, Weight
+from pegasos._record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
 from pegasos._trace import FIELDS
 from pegasos.cli._labels import label_text
 
@@ -28,6 +28,8 @@ _LEFT_OUT = frozenset(
         "dual",
         "warm_start",
         "random_state",
+        "shrinking",
+        "probability",
     }
 )
 
@@ -45,7 +47,26 @@ def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
 def model(estimator: Any) -> Model:
     """Type, parameters and λ of a fitted estimator."""
     chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
-    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator._stream.lam))
+    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, fitted_lam(estimator))
+
+
+def fitted_lam(estimator: Any) -> float:
+    """The λ that an estimator was fitted with."""
+    return float(estimator._lam_used if hasattr(estimator, "kernel") else estimator._stream.lam)
+
+
+def kernel(estimator: Any) -> Kernel | None:
+    """What a kernel machine came to; None of a linear one."""
+    if not hasattr(estimator, "kernel"):
+        return None
+    return Kernel(
+        name=str(estimator.kernel),
+        gamma=float(estimator._gamma),
+        degree=int(estimator.degree),
+        coef0=float(estimator.coef0),
+        support_vectors=int(np.sum(estimator.n_support_)),
+        evaluations=int(estimator.n_kernel_evaluations_),
+    )
 
 
 def certificate(estimator: Any) -> Outcome:
@@ -65,8 +86,13 @@ def trace(estimator: Any) -> tuple[Point, ...]:
     return tuple(point(record) for record in estimator.trace_)
 
 
-def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features:
-    """The largest weights of every output, by name; without names features are numbered from 1, as in their file."""
+def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features | None:
+    """The largest weights of every output, by name; without names features are numbered from 1, as in their file.
+
+    None of a kernel machine, whose features have no weights.
+    """
+    if hasattr(estimator, "kernel"):
+        return None
     coef = np.atleast_2d(estimator.coef_)
     labels = [label_text(label) for label in getattr(estimator, "classes_", [""])][-len(coef) :]
     top = []

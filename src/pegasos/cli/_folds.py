@@ -49,7 +49,7 @@ def cross_validate(plan: Plan, rows: Rows, folds: int, progress: Progress) -> Cr
 
 def _assign(y: Array, folds: int, plan: Plan) -> Array:
     """The fold of each row: shuffled, and dealt out class by class."""
-    order: Any = np.random.default_rng(plan.parameters["random_state"]).permutation(len(y))
+    order: Any = np.random.default_rng(plan.seed).permutation(len(y))
     if not plan.regression:
         order = order[np.argsort(np.unique(y[order], return_inverse=True)[1], kind="stable")]
     fold = np.empty(len(y), dtype=np.intp)

@@ -49,7 +49,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pegasos",
-        description="Linear support vector machines that say how far from the optimum they stopped.",
+        description="Support vector machines that say how far from the optimum they stopped.",
         epilog="pegasos COMMAND --help explains a command.\n\n" + TABLE,
         formatter_class=_Formatter,
         allow_abbrev=False,

@@ -1,8 +1,9 @@
-"""From arguments to an estimator: what LIBLINEAR's letters and ours mean."""
+"""From arguments to an estimator: what LIBLINEAR's and LIBSVM's letters and ours mean."""
 
 from __future__ import annotations
 
 import argparse
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,14 @@ _TYPES = {
     13: "epsilon_insensitive",
 }
 _NO_COUNTERPART = {5: "L1 regularisation", 6: "L1 regularisation", 21: "one-class machines"}
+#: The options of kernel machines, and the kernels that each is for.
+_KERNEL_OPTIONS = {
+    "gamma": ("poly", "rbf", "sigmoid", "laplacian", "chi2"),
+    "degree": ("poly",),
+    "coef0": ("poly", "sigmoid"),
+    "cache_size": ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"),
+}
+_NAMED = ", ".join(("auto", *solvers.KERNEL_SOLVERS))
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
 
@@ -32,10 +41,23 @@ class Plan:
 
     regression: bool
     parameters: dict[str, Any]
+    seed: int = 0
+    kernel: bool = False
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Plan:
         """What the arguments of ``train`` mean; ValueError if they contradict each other or name unknown things."""
+        if args.C is not None and args.lam is not None:
+            raise ValueError("-c and --lam say the same thing (λ = 1/(C · rows)); give one of them")
+        if args.class_weight and args.regression:
+            raise ValueError("class weights are for classes, not for regression")
+        return cls._of_kernel(args) if args.kernel is not None else cls._of_linear(args)
+
+    @classmethod
+    def _of_linear(cls, args: argparse.Namespace) -> Plan:
+        for name in _KERNEL_OPTIONS:
+            if getattr(args, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} is for kernel machines; add --kernel, rbf say")
         loss = _loss(args)
         kind = losses.LOSSES[loss if isinstance(loss, str) else loss.name].kind
         regression = kind == "regression"
@@ -43,8 +65,6 @@ class Plan:
             raise ValueError(f"--loss {args.loss or loss} is for classes, not for --regression")
         chosen: dict[str, Any] = {"loss": loss, "solver": _solver(args), "random_state": args.seed}
         chosen |= {"n_jobs": args.threads, "tol": args.tol, "max_iter": args.max_iter, "max_time": args.max_time}
-        if args.C is not None and args.lam is not None:
-            raise ValueError("-c and --lam say the same thing (λ = 1/(C · rows)); give one of them")
         chosen |= {"C": args.C, "lam": args.lam} | _intercept(args)
         if args.epsilon is not None:
             if loss not in _TUBES:
@@ -54,16 +74,56 @@ class Plan:
             if regression:
                 raise ValueError("class weights are for classes, not for regression")
             chosen["class_weight"] = _class_weight(args.class_weight)
-        return cls(regression, {name: value for name, value in chosen.items() if value is not None})
+        return cls(regression, _given(chosen), args.seed)
 
-    def estimator(self, **more: Any) -> Any:
-        """A new estimator."""
+    @classmethod
+    def _of_kernel(cls, args: argparse.Namespace) -> Plan:
+        """A kernel machine; what its estimator has no parameter for is refused by name."""
+        for name, kernels in _KERNEL_OPTIONS.items():
+            if getattr(args, name) is not None and args.kernel not in kernels:
+                raise ValueError(f"--{name.replace('_', '-')} is for --kernel {', '.join(kernels)}, not {args.kernel}")
+        if args.type is not None:
+            raise ValueError("-s is LIBLINEAR's number of a loss; with --kernel leave it out")
+        if args.epsilon is not None and not args.regression:
+            raise ValueError("-p is the half width of the tube of a regression; add --regression")
+        chosen = {name: getattr(args, name) for name in ("kernel", *_KERNEL_OPTIONS, "C", "lam", "tol", "epsilon")}
+        chosen |= {"max_iter": args.max_iter, "max_time": args.max_time, "n_jobs": args.threads}
+        chosen |= {"solver": _kernel_solver(args)} | _intercept(args)
+        if args.loss is not None:
+            chosen["loss"] = _loss(args)
+        if args.class_weight:
+            chosen["class_weight"] = _class_weight(args.class_weight)
+        plan = cls(args.regression, _given(chosen), args.seed, kernel=True)
+        known = inspect.signature(plan.kind).parameters
+        for name in plan.parameters:
+            if name not in known:
+                option = "--loss" if name == "loss" else "-B" if args.bias is not None else "--intercept"
+                how = "--kernel with --regression" if args.regression else "--kernel"
+                raise ValueError(f"{option} does not go with {how}; leave it out")
+        seeded = {"random_state": args.seed} if "random_state" in known else {}
+        return cls(args.regression, plan.parameters | seeded, args.seed, kernel=True)
+
+    @property
+    def kind(self) -> Any:
+        """The estimator's class."""
         from pegasos.cli import _startup
 
         _startup.import_sklearn()
+        if self.kernel:
+            from pegasos.kernel import SVC, SVR
+
+            return SVR if self.regression else SVC
         from pegasos.linear import LinearSVC, LinearSVR
 
-        return (LinearSVR if self.regression else LinearSVC)(**self.parameters, **more)
+        return LinearSVR if self.regression else LinearSVC
+
+    def estimator(self, **more: Any) -> Any:
+        """A new estimator."""
+        return self.kind(**self.parameters, **more)
+
+
+def _given(chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def _loss(args: argparse.Namespace) -> Any:
@@ -82,6 +142,16 @@ def _loss(args: argparse.Namespace) -> Any:
 
 def _solver(args: argparse.Namespace) -> Any:
     solver = _spec.parse(args.solver, solvers.SOLVERS, "--solver")
+    return solver if ":" in args.solver else solver.name
+
+
+def _kernel_solver(args: argparse.Namespace) -> Any:
+    if args.solver == "auto":
+        return "auto"
+    name = args.solver.partition(":")[0]
+    if name in solvers.SOLVERS:
+        raise ValueError(f"--solver {name} is for linear machines; with --kernel it can be {_NAMED}")
+    solver = _spec.parse(args.solver, solvers.KERNEL_SOLVERS, "--solver")
     return solver if ":" in args.solver else solver.name
 
 

@@ -48,9 +48,9 @@ class Progress:
             self._stage, self._began = text, time.perf_counter()
         self._draw()
 
-    def fitting(self, rows: int, tol: float, max_iter: int, max_time: float | None) -> None:
+    def fitting(self, rows: int, tol: float, max_iter: int | None, max_time: float | None) -> None:
         """A fit of so many rows begins, with these limits."""
-        self._rows, self._tol, self._limits = rows, tol, (float(max_iter), max_time)
+        self._rows, self._tol, self._limits = rows, tol, (None if max_iter is None else float(max_iter), max_time)
         self._history.clear()
         self.stage("training")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pegasos._numbers import number, percent, whole
-from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation
+from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation, Kernel
 
 _SHARES = ("accuracy", "balanced_accuracy", "f1_macro")
 
@@ -25,6 +25,15 @@ def cross_validation(found: CrossValidation) -> str:
     spread = (sum((score - mean) ** 2 for score in found.scores) / len(found.scores)) ** 0.5
     shown = f"{metric(found.metric, mean)} ± {metric(found.metric, spread)}"
     return f"cross-validation {found.metric} {shown} ({len(found.scores)} folds)"
+
+
+def kernel(found: Kernel) -> str:
+    """A kernel machine in a line."""
+    parameters = [f"gamma {number(found.gamma, 6)}"] if found.name != "linear" else []
+    parameters += [f"degree {found.degree}"] if found.name == "poly" else []
+    parameters += [f"coef0 {number(found.coef0, 6)}"] if found.name in ("poly", "sigmoid") else []
+    work = f"{whole(found.support_vectors)} support vectors, {whole(found.evaluations)} kernel evaluations"
+    return f"{', '.join([f'{found.name} kernel', *parameters])}: {work}"
 
 
 def classes(counts: tuple[ClassCount, ...] | None) -> str:

@@ -12,8 +12,10 @@ EXAMPLES = """\
   pegasos train heart.svm -m heart.model -c 0.1 -w1 2 --test heart.t --record run.json
   pegasos train big.svm.zst -m big.model --lam 1e-5 --solver pegasos:batch_size=64 --max-time 60
   pegasos train heart.svm -v 5 -q
-  pegasos train prices.svm -m prices.model --regression --loss huber:delta=2"""
+  pegasos train prices.svm -m prices.model --regression --loss huber:delta=2
+  pegasos train heart.svm -m heart.model --kernel rbf --gamma 0.1 -c 10"""
 
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
 INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search", "none")
 
 
@@ -22,6 +24,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help=kind.DATA)
     parser.add_argument("-m", "--model", metavar="MODEL", help="the file to write; needed unless only -v is asked for")
     _problem(parser.add_argument_group("the problem").add_argument)
+    _kernel(parser.add_argument_group("kernel machines").add_argument)
     _solver(parser.add_argument_group("the solver").add_argument)
     kind.add_width(kind.add_reading(parser))
     group = parser.add_argument_group("judging and recording")
@@ -30,7 +33,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _problem(add: Any) -> None:
-    add("-c", dest="C", metavar="C", type=kind.positive, help="weight of the losses (default 1)")
+    add("-c", "--C", dest="C", metavar="C", type=kind.positive, help="weight of the losses (default 1)")
     add("--lam", metavar="LAMBDA", type=kind.positive, help="λ = 1/(C · rows), in place of -c")
     add(
         "--loss",
@@ -53,7 +56,7 @@ def _problem(add: Any) -> None:
         "--epsilon",
         metavar="EPSILON",
         type=kind.not_negative,
-        help="half width of the tube of the ε-insensitive losses (default 0)",
+        help="half width of the tube of the ε-insensitive losses (default 0; with --kernel 0.1)",
     )
     add(
         "-B",
@@ -73,13 +76,25 @@ def _problem(add: Any) -> None:
     )
 
 
+def _kernel(add: Any) -> None:
+    add(
+        "--kernel",
+        choices=KERNELS,
+        help="train a kernel machine (SVC, with --regression SVR); without it the machine is linear, and much faster",
+    )
+    add("-g", "--gamma", metavar="GAMMA", type=kind.gamma, help="γ of all kernels but linear: a number, scale or auto")
+    add("-d", "--degree", metavar="DEGREE", type=kind.degree, help="degree of poly (default 3)")
+    add("-r", "--coef0", metavar="COEF0", type=kind.number, help="coef0 of poly and sigmoid (default 0)")
+    add("--cache-size", metavar="MB", type=kind.positive, help="megabytes of kernel rows to keep (default 200)")
+
+
 def _solver(add: Any) -> None:
     add(
         "--solver",
         metavar="SOLVER",
         default="auto",
         help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, norma, sgd. "
-        "Parameters: pegasos:batch_size=64,projection=true",
+        "Parameters: pegasos:batch_size=64,projection=true. With --kernel: auto, smo",
     )
     add(
         "-e",
@@ -88,7 +103,12 @@ def _solver(add: Any) -> None:
         type=kind.not_negative,
         help="stop when the gap is at most TOL times the objective (default 0.001)",
     )
-    add("--max-iter", metavar="N", type=kind.count, help="stop after N epochs (default 1000)")
+    add(
+        "--max-iter",
+        metavar="N",
+        type=kind.count,
+        help="stop after N epochs (default 1000; with --kernel: N steps, no limit)",
+    )
     add("--max-time", metavar="SECONDS", type=kind.positive, help="stop after so many seconds of training")
     add(
         "--threads",

@@ -41,22 +41,39 @@ def _model(path: str) -> dict[str, Any]:
     from pegasos.cli._labels import label_text
 
     facts: dict[str, Any] = {"kind": f"{form} model", "estimator": type(model).__name__}
-    facts["loss"] = _describe.scalar(model.loss)
+    facts |= _kernel(model) if hasattr(model, "kernel") else {"loss": _describe.scalar(model.loss)}
     facts["features"] = int(model.n_features_in_)
     if hasattr(model, "classes_"):
         facts["classes"] = [label_text(label) for label in model.classes_]
     if (certificate := getattr(model, "certificate_", None)) is not None:
-        facts["lambda"] = float(model._stream.lam)
+        facts["lambda"] = _describe.fitted_lam(model)
         for name in ("primal", "dual", "relative_gap"):
             facts[name.replace("_", " ")] = _describe.finite(getattr(certificate, name))
         facts |= {"converged": certificate.converged, "reason": certificate.reason}
         facts |= {"epochs": float(certificate.epochs), "seconds": float(certificate.seconds)}
     names = getattr(model, "feature_names_in_", None)
     features = _describe.features(model, None if names is None else list(names), most=5)
+    if features is None:
+        return facts
     facts["nonzero weights"] = features.nonzero
     for top in features.top[:20]:
         what = f"top features{f' of {top.label}' if top.label else ''}"
         facts[what] = {weight.feature: weight.weight for weight in (*top.positive, *reversed(top.negative))}
+    return facts
+
+
+def _kernel(model: Any) -> dict[str, Any]:
+    """The kernel with the parameters it has, and the support vectors."""
+    name = str(model.kernel)
+    facts: dict[str, Any] = {"kernel": name}
+    facts |= {"gamma": float(model._gamma)} if name not in ("linear", "precomputed") else {}
+    facts |= {"degree": int(model.degree)} if name == "poly" else {}
+    facts |= {"coef0": float(model.coef0)} if name in ("poly", "sigmoid") else {}
+    facts["support vectors"] = int(model.n_support_.sum())
+    if hasattr(model, "classes_"):
+        facts["of each class"] = [int(count) for count in model.n_support_]
+    if hasattr(model, "n_kernel_evaluations_"):
+        facts["kernel evaluations"] = int(model.n_kernel_evaluations_)
     return facts
 
 
@@ -66,6 +83,8 @@ def _run(path: str) -> dict[str, Any]:
     run = _record.read(Path(path))
     facts: dict[str, Any] = {"kind": "run record", "name": run.name, "created": run.created}
     facts |= {"estimator": run.model.type, "lambda": run.model.lam, "data": run.data.source, "rows": run.data.rows}
+    if run.kernel is not None:
+        facts |= {"kernel": run.kernel.name, "support vectors": run.kernel.support_vectors}
     facts |= {"relative gap": run.certificate.relative_gap, "converged": run.certificate.converged}
     if run.test is not None:
         facts |= {f"test {name.replace('_', ' ')}": value for name, value in run.test.metrics.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
 from pegasos.cli import _models, _output
@@ -41,7 +42,10 @@ def _header(model: Any, args: argparse.Namespace) -> str | None:
     from pegasos.cli._labels import label_text
 
     shown = model.classes_[1:] if args.scores and len(model.classes_) == 2 else model.classes_
-    return " ".join(["labels", *map(label_text, shown)]) + "\n"
+    names = list(map(label_text, shown))
+    if len(names) > 2 and getattr(model, "decision_function_shape", "ovr") == "ovo":
+        names = [f"{a}/{b}" for a, b in combinations(names, 2)]
+    return " ".join(["labels", *names]) + "\n"
 
 
 def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str]]:
@@ -57,22 +61,26 @@ def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str
         return lambda X: (f"{value!r}\n" for value in called(model.predict, X).tolist())
     names = np.array([label_text(label) for label in model.classes_], dtype=object)
 
-    def labels(beside: Any) -> Any:
+    kernel = hasattr(model, "kernel")
+
+    def labels(X: Any, beside: Any) -> Any:
+        if beside is None or (kernel and beside.ndim == 2):  # of pairs of classes the votes count, not the scores
+            return names[np.searchsorted(model.classes_, called(model.predict, X))]
         index = (beside > 0).astype(int) if beside.ndim == 1 else beside.argmax(axis=1)
         return names[index]
 
     if args.probabilities and not hasattr(model, "predict_proba"):
-        raise Failure(
-            f"{args.model}: has no probabilities; train with --loss log or --loss multinomial, or use --scores"
-        )
+        remedy = "use --scores" if kernel else "train with --loss log or --loss multinomial, or use --scores"
+        raise Failure(f"{args.model}: has no probabilities; {remedy}")
 
     def lines(X: Any) -> Iterator[str]:
-        scores = called(model.decision_function, X)
+        alone = kernel and not args.scores and len(names) > 2
+        scores: Any = None if alone else called(model.decision_function, X)
         if not (args.probabilities or args.scores):
-            yield from (f"{label}\n" for label in labels(scores))
+            yield from (f"{label}\n" for label in labels(X, scores))
             return
         beside = called(model.predict_proba, X) if args.probabilities else scores.reshape(len(scores), -1)
-        for label, values in zip(labels(scores), beside.tolist(), strict=True):
+        for label, values in zip(labels(X, scores), beside.tolist(), strict=True):
             yield f"{label} {' '.join(map(repr, values))}\n"
 
     return lines

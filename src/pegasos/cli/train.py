@@ -46,6 +46,7 @@ def _check_usage(args: argparse.Namespace) -> None:
         args.usage_error("--resume needs --checkpoint FILE, the file to go on from")
     if args.data == "-" and args.test == "-":
         args.usage_error("only one of DATA and --test can be standard input")
+    _check_format(args)
     outputs = {"the model": args.model, "the record": args.record, "the checkpoint": args.checkpoint}
     for what, path in outputs.items():
         if path is not None:
@@ -53,6 +54,15 @@ def _check_usage(args: argparse.Namespace) -> None:
     _output.check_distinct({"the data": args.data, "the test rows": args.test}, outputs)
     if args.checkpoint is not None and not args.resume and os.path.exists(args.checkpoint):
         raise Failure(f"{args.checkpoint}: there already; add --resume to go on from it, or remove it to begin anew")
+
+
+def _check_format(args: argparse.Namespace) -> None:
+    """Refuse a format that cannot hold the model before it is trained."""
+    if args.model is None or args.kernel is None:
+        return
+    form = format_of(args.model, args.format)
+    if form == "liblinear" or (form == "libsvm" and args.kernel in ("laplacian", "chi2")):
+        args.usage_error(f"a {form} model has no {args.kernel} kernel machines; use the format pegasos or onnx")
 
 
 class _Training:
@@ -121,7 +131,8 @@ class _Training:
             print(f"pegasos: {args.checkpoint}: not there, so the fit begins anew", file=sys.stderr)
         every = {} if args.checkpoint_every is None else {"checkpoint_every": args.checkpoint_every}
         model = self.plan.estimator(checkpoint=args.checkpoint, **every)
-        progress.fitting(self.rows.X.shape[0], model.tol, model.max_iter, model.max_time)
+        epochs = None if self.plan.kernel else model.max_iter  # that of a kernel machine counts steps
+        progress.fitting(self.rows.X.shape[0], model.tol, epochs, model.max_time)
         model.set_params(callback=progress.callback, on_interrupt="keep")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -176,6 +187,7 @@ class _Training:
             features=_describe.features(model, self.names),
             seconds={name: round(value, 6) for name, value in self.seconds.items()},
             versions=_describe.versions(),
+            kernel=_describe.kernel(model),
         )
 
     def _say_scores(self) -> int:
@@ -203,6 +215,8 @@ class _Training:
             print(f"{data.source}: {data.rows:,} rows, {data.columns:,} columns, {data.entries:,} entries")
             print(_say.classes(data.classes))
             print(certificate)
+            if (kernel := _describe.kernel(self.model)) is not None:
+                print(_say.kernel(kernel))
             if self.scores is not None:
                 print(_say.cross_validation(self.scores))
             if test is not None:

@@ -1,6 +1,6 @@
-"""LIBSVM's text models with the linear kernel: support vectors that collapse to one vector of weights.
+"""LIBSVM's text models: of kernel machines, and of linear ones, whose support vectors collapse to a vector of weights.
 
-There f(x) = Σ_i a_i ⟨x_i, x⟩ − ρ, positive for the first label; so w = Σ_i a_i x_i and b = −ρ.
+There f(x) = Σ_i a_i K(x_i, x) − ρ, positive for the first label; so for the linear kernel w = Σ_i a_i x_i and b = −ρ.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import numpy as np
 
 from pegasos._atomic import replace_file
 from pegasos._data import Array
-from pegasos.io import _text
+from pegasos.io import _libsvm_kernel, _text
 from pegasos.io._text import Lines, Path
+from pegasos.kernel import SVC, SVR
 from pegasos.linear import LinearSVC, LinearSVR
 
 FORM = "LIBSVM model"
 CLASSIFIERS = ("c_svc", "nu_svc")
 REGRESSORS = ("epsilon_svr", "nu_svr")
 
-#: Features that a model may have unasked: an index is ten bytes of text at most, the weights up to it much more.
-WIDEST = 2**24
+#: Classes that a file may have: there is a number for each pair of them.
+MOST_CLASSES = 2**15
 
 
 def write_libsvm(estimator: Any, path: Path) -> None:
-    """Write a fitted linear estimator as a model file of LIBSVM: linear kernel, one support vector, w itself.
+    """Write a fitted estimator as a model file of LIBSVM.
 
-    Labels and scores are the same there. Two classes or regression: LIBSVM compares several classes in pairs, which
-    weights of one class against the rest cannot express.
+    Labels and scores are the same there. Of ``SVC`` and ``SVR`` the kernels linear, poly, rbf, sigmoid and precomputed
+    can be written. A linear estimator becomes one support vector, w itself; there two classes or regression only, as
+    LIBSVM compares several classes in pairs, which weights of one class against the rest cannot express.
 
     Parameters
     ----------
-    estimator : LinearSVC or LinearSVR
+    estimator : SVC, SVR, LinearSVC or LinearSVR
         Fitted; class labels must be whole numbers.
     path : str or path
         The file to write, replaced in one go.
@@ -52,6 +54,14 @@ def write_libsvm(estimator: Any, path: Path) -> None:
     >>> bool(again.coef_ == model.coef_)
     True
     """
+    if isinstance(estimator, SVC | SVR):
+        lines = _libsvm_kernel.model_lines(estimator, FORM)
+    else:
+        lines = _linear_lines(estimator)
+    replace_file(path, ("\n".join(lines) + "\n").encode("ascii"))
+
+
+def _linear_lines(estimator: Any) -> list[str]:
     W, b = _text.fitted_linear(estimator, FORM)
     labels: list[int] = []
     if isinstance(estimator, LinearSVC):
@@ -63,7 +73,7 @@ def write_libsvm(estimator: Any, path: Path) -> None:
         labels = _text.whole_labels(estimator.classes_, FORM)[::-1]
     used = np.flatnonzero(W[0])
     entries = (f"%d:{_text.REAL}" % entry for entry in zip((used + 1).tolist(), W[0, used].tolist(), strict=True))
-    lines = [
+    return [
         f"svm_type {'c_svc' if labels else 'epsilon_svr'}",
         "kernel_type linear",
         "nr_class 2",
@@ -73,33 +83,38 @@ def write_libsvm(estimator: Any, path: Path) -> None:
         "SV",
         " ".join(["1", *entries]) + " ",
     ]
-    replace_file(path, ("\n".join(lines) + "\n").encode("ascii"))
 
 
-def read_libsvm(path: Path, *, n_features: int | None = None) -> LinearSVC | LinearSVR:
-    """Read a model file of LIBSVM with the linear kernel as a fitted estimator.
+def read_libsvm(
+    path: Path, *, n_features: int | None = None, collapse: bool = True
+) -> LinearSVC | LinearSVR | SVC | SVR:
+    """Read a model file of LIBSVM as a fitted estimator.
 
-    C-SVC and ν-SVC of two classes, ε-SVR and ν-SVR. It predicts as there without ``-b 1``: coefficients for
-    probabilities are passed over. It has no certificate, and ``fit`` and ``partial_fit`` start afresh. Safe on files
-    from strangers.
+    C-SVC, ν-SVC, ε-SVR and ν-SVR with any kernel. It predicts as there without ``-b 1``: coefficients for
+    probabilities are passed over. It has no certificate, does not know which rows its support vectors were (unless the
+    kernel is precomputed), and ``fit`` and ``partial_fit`` start afresh. Safe on files from strangers.
 
     Parameters
     ----------
     path : str or path
-        A model with ``kernel_type linear``.
+        A model.
     n_features : int, default=None
-        The number of features, which these files do not say. None: the largest index in the file.
+        The number of features (of a precomputed kernel: of rows fitted), which these files do not say. None: the
+        largest in the file.
+    collapse : bool, default=True
+        Whether support vectors of a linear kernel are added up to weights, which predict much faster: two classes and
+        regression are a ``LinearSVC`` or ``LinearSVR`` then. Else they are an ``SVC`` or ``SVR``, as other models are.
 
     Returns
     -------
-    LinearSVC or LinearSVR
-        With ``coef_``, ``intercept_``, ``n_features_in_``, and ``classes_`` in increasing order.
+    LinearSVC, LinearSVR, SVC or SVR
+        With ``n_features_in_`` and ``classes_`` in increasing order. Support vectors are a dense array if half of their
+        entries are there, and else a CSR matrix.
 
     Raises
     ------
     ValueError
-        If the file is no such model, or its kernel or number of classes needs a kernel estimator: the message names the
-        file and the line.
+        If the file is no such model: the message names the file and the line.
 
     Examples
     --------
@@ -141,26 +156,11 @@ def read_libsvm(path: Path, *, n_features: int | None = None) -> LinearSVC | Lin
     kind = found["svm_type"]
     if kind not in CLASSIFIERS + REGRESSORS:
         lines.refuse(f"svm_type {kind!r:.60} above is none of {', '.join(CLASSIFIERS + REGRESSORS)}")
-    if found["kernel_type"] != "linear":
-        lines.refuse(
-            f"kernel_type {found['kernel_type']!r:.60} above needs a kernel estimator; only 'linear' has weights"
-        )
-    if kind in CLASSIFIERS and found["nr_class"] != 2:
-        lines.refuse(
-            f"nr_class {found['nr_class']} above: LIBSVM compares several classes in pairs, which needs a kernel "
-            "estimator; one-vs-rest weights express two classes only"
-        )
-    if len(found["rho"]) != 1:
-        lines.refuse(f"rho above should be one number, not {len(found['rho'])}")
-    labels = found.get("label")
-    if kind in CLASSIFIERS:
-        if labels is None or len(labels) != 2:
-            lines.refuse("the label line above should list two labels")
-        shares = found.get("nr_sv", [])
-        if len(shares) != 2 or min(shares) < 0 or sum(shares) != found["total_sv"]:
-            lines.refuse(f"the nr_sv line above should list two numbers >= 0 that add up to {found['total_sv']}")
-    elif labels is not None:
-        lines.refuse(f"a model of {kind} has no label line")
+    if found["kernel_type"] not in _libsvm_kernel.NAMES:
+        lines.refuse(f"kernel_type {found['kernel_type']!r:.60} above is none of {', '.join(_libsvm_kernel.NAMES)}")
+    labels = _checked_labels(lines, found)
+    if found["kernel_type"] != "linear" or (labels is not None and len(labels) > 2) or not collapse:
+        return _libsvm_kernel.machine(lines, found, n_features)
     W = _weights(lines, found["total_sv"], n_features)
     b = np.array([-found["rho"][0]])
     if labels is None:
@@ -168,38 +168,37 @@ def read_libsvm(path: Path, *, n_features: int | None = None) -> LinearSVC | Lin
     return _text.fitted_classifier(lines, labels, W, b)
 
 
+def _checked_labels(lines: Lines, found: dict[str, Any]) -> list[int] | None:
+    """The labels, or None of a regression; the header's lists must be as long as its number of classes says."""
+    kind, labels, k = found["svm_type"], found.get("label"), found["nr_class"]
+    if kind in REGRESSORS:
+        if labels is not None:
+            lines.refuse(f"a model of {kind} has no label line")
+        k = 2
+    else:
+        if not 2 <= k <= MOST_CLASSES:
+            lines.refuse(f"nr_class {k} above should lie between 2 and {MOST_CLASSES}")
+        if labels is None or len(labels) != k:
+            lines.refuse(f"the label line above should list {'two' if k == 2 else k} labels")
+        if len(set(labels)) < k:
+            lines.refuse(f"a label comes twice: {labels!r:.100}")
+        shares = found.get("nr_sv", [])
+        if len(shares) != k or min(shares) < 0 or sum(shares) != found["total_sv"]:
+            many = "two" if k == 2 else k
+            lines.refuse(f"the nr_sv line above should list {many} numbers >= 0 that add up to {found['total_sv']}")
+    functions = k * (k - 1) // 2
+    if len(found["rho"]) != functions:
+        many = "one number" if functions == 1 else f"{functions} numbers"
+        lines.refuse(f"rho above should be {many}, not {len(found['rho'])}")
+    return labels
+
+
 def _weights(lines: Lines, total: int, n_features: int | None) -> Array:
     """Σ_i a_i x_i over the support vectors below the header, 1 × features."""
-    vectors: list[tuple[float, Array, Array]] = []
-    widest = 0
-    for words in lines:
-        if len(vectors) == total:
-            lines.refuse(f"total_sv is {total}, and this is one more support vector")
-        if not words:
-            lines.refuse("a blank line in place of a support vector")
-        at, values = _entries(lines, words[1:])
-        if len(at) and (at[0] < 1 or (at[1:] <= at[:-1]).any()):
-            lines.refuse("the indices should increase from 1 or more")
-        widest = max(widest, int(at[-1]) if len(at) else 0)
-        if n_features is not None and widest > n_features:
-            lines.refuse(f"index {widest} is beyond n_features={n_features}")
-        if n_features is None and widest > WIDEST:
-            lines.refuse(f"index {widest} asks for as many weights; pass n_features={widest} if that is what is meant")
-        vectors.append((lines.real(words[0], "coefficient"), at - 1, values))
-    if len(vectors) < total:
-        lines.refuse(f"the file is truncated: total_sv is {total}, and there are {len(vectors)} support vectors")
-    W = np.zeros((1, max(widest, 1) if n_features is None else int(n_features)))
+    vectors = list(_libsvm_kernel.support_vectors(lines, total, 1, n_features, what="weights"))
+    widest = max((int(at[-1]) + 1 for _, at, _ in vectors if len(at)), default=1)
+    W = np.zeros((1, widest if n_features is None else int(n_features)))
     with np.errstate(over="ignore", invalid="ignore"):
-        for coefficient, at, values in vectors:
+        for (coefficient,), at, values in vectors:
             W[0, at] += coefficient * values
     return W
-
-
-def _entries(lines: Lines, words: list[str]) -> tuple[Array, Array]:
-    """The indices and values of a support vector."""
-    pairs = [word.partition(":") for word in words]
-    for index, colon, _ in pairs:
-        if not colon:
-            lines.refuse(f"{index!r:.60} is no index:value")
-    at = [lines.whole(index, "index", 0) for index, _, _ in pairs]
-    return np.array(at, dtype=np.int64), np.array(lines.reals([value for _, _, value in pairs], "value"))

@@ -1,7 +1,8 @@
 """Model files: a fitted estimator as a safetensors file with a JSON header, and back. No code runs on load.
 
-A file holds the parameters as plain data, the weights, the labels, feature names, certificate and trace, and what
-``partial_fit`` needs to go on. Which arrays an estimator has, with their types and shapes, is one entry of ``LAYOUTS``.
+A file holds the parameters as plain data, the weights or support vectors, the labels, feature names, certificate and
+trace, and what ``partial_fit`` needs to go on. Which arrays an estimator has, with their types and shapes, is one entry
+of ``LAYOUTS``; those of kernel machines are in ``_support.py``.
 """
 
 from __future__ import annotations
@@ -21,21 +22,17 @@ from pegasos._certificate import Certificate
 from pegasos._data import Array
 from pegasos._stream import Stream
 from pegasos._trace import FIELDS, Checkpoint, Trace
+from pegasos.io import _support
+from pegasos.io._checks import Rule, as_array, checked_array, real, whole
 from pegasos.io._container import pack, unpack
 from pegasos.io._labels import check_labels, decode_labels, encode_labels
 from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
+from pegasos.kernel import SVC, SVR
 from pegasos.linear import LinearSVC, LinearSVR
+from pegasos.losses import EpsilonInsensitive
 
 FORMAT = "pegasos model"
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What an array must be. A name in the shape stands for a size: the same wherever it comes."""
-
-    shape: tuple[str | int, ...]
-    dtype: str = "float64"
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,16 @@ class Layout:
     arrays: Mapping[str, Rule]
     scalars: Mapping[str, type] = field(default_factory=lambda: {"n_iter_": int})
     classifier: bool = False
+    kernel: bool = False
+
+    def check(self, estimator: Any) -> None:
+        """Refuse parameters that ``fit`` would refuse."""
+        estimator._check_parameters()
+        if not self.kernel:
+            estimator._loss()
+            estimator._seed()
+        elif hasattr(estimator, "epsilon"):
+            EpsilonInsensitive(estimator.epsilon)
 
 
 LAYOUTS = {
@@ -55,11 +62,19 @@ LAYOUTS = {
         classifier=True,
     ),
     "LinearSVR": Layout(LinearSVR, {"coef_": Rule(("features",)), "intercept_": Rule((1,))}),
+    "SVC": Layout(
+        SVC,
+        {"class_weight_": Rule(("classes",)), "n_iter_": Rule(("functions",), "int32", optional=True)},
+        {"fit_status_": int, "n_kernel_evaluations_": int},
+        classifier=True,
+        kernel=True,
+    ),
+    "SVR": Layout(SVR, {}, {"fit_status_": int, "n_kernel_evaluations_": int, "n_iter_": int}, kernel=True),
 }
 
 #: What the JSON header has, and what it may have.
 NEEDED = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
-POSSIBLE = {"feature_names", "classes", "certificate", "stream"}
+POSSIBLE = {"feature_names", "classes", "certificate", "stream", "kernel"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -73,8 +88,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : LinearSVC or LinearSVR
-        Fitted.
+    estimator : LinearSVC, LinearSVR, SVC or SVR
+        Fitted. A kernel that is a function cannot be saved: it is code.
     path : str or path
         The file to write; ``.safetensors`` is a good ending.
 
@@ -118,7 +133,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    LinearSVC or LinearSVR
+    LinearSVC, LinearSVR, SVC or SVR
         Fitted: it predicts to the same bits, ``fit`` starts afresh, and ``partial_fit`` goes on from its weights, λ and
         count of rows.
 
@@ -165,7 +180,14 @@ def encode(estimator: Any) -> bytes:
         "n_features": plain(estimator.n_features_in_),
         "scalars": {name: plain(vars(estimator)[name]) for name in layout.scalars if name in vars(estimator)},
     }
-    arrays = {name: _as_array(getattr(estimator, name), rule, name) for name, rule in layout.arrays.items()}
+    arrays = {
+        name: as_array(getattr(estimator, name), rule, name)
+        for name, rule in layout.arrays.items()
+        if not rule.optional or hasattr(estimator, name)
+    }
+    if layout.kernel:
+        header["kernel"], support = _support.encode(estimator)
+        arrays |= support
     if layout.classifier:
         labels = encode_labels(estimator.classes_)
         if isinstance(labels, dict):
@@ -198,13 +220,6 @@ def layout_of(estimator: Any) -> Layout:
     return layout
 
 
-def _as_array(value: Any, rule: Rule, name: str) -> Array:
-    try:
-        return np.ascontiguousarray(value, dtype=rule.dtype)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is no {rule.dtype} array but {type(value).__name__}; set it to one first") from None
-
-
 def _number_or_name(value: Any) -> Any:
     """JSON has no infinities: they go by name."""
     if isinstance(value, tuple):
@@ -220,20 +235,22 @@ def decode(file: BinaryIO, size: int) -> Any:
     """The estimator in a model file of ``size`` bytes; ValueError says what is wrong with it."""
     header, arrays = unpack(file, size)
     layout = _checked_layout(header)
-    sizes: dict[str, int] = {"features": _whole(header, "n_features", low=1)}
+    sizes: dict[str, int] = {"features": whole(header, "n_features", low=1)}
     estimator = layout.kind(**decode_parameters(layout.kind, header["parameters"]))
-    estimator._check_parameters()
-    estimator._loss()
-    estimator._seed()
+    layout.check(estimator)
     state: dict[str, Any] = {"n_features_in_": sizes["features"]}
     if "feature_names" in header:
         state["feature_names_in_"] = _feature_names(header["feature_names"], sizes["features"])
     if layout.classifier:
         labels = decode_labels(header["classes"]) if "classes" in header else arrays.pop("classes_", None)
         state["classes_"] = check_labels(labels)
-        sizes["outputs"] = 1 if len(state["classes_"]) == 2 else len(state["classes_"])
+        sizes["classes"] = len(state["classes_"])
+        sizes["outputs"] = 1 if sizes["classes"] == 2 else sizes["classes"]
+    if layout.kernel:
+        state |= _support.decode(estimator, header.get("kernel"), arrays, sizes)
     for name, rule in layout.arrays.items():
-        state[name] = _checked_array(name, arrays.pop(name, None), rule, sizes)
+        if not rule.optional or name in arrays:
+            state[name] = checked_array(name, arrays.pop(name, None), rule, sizes)
     state |= _scalars(header["scalars"], layout)
     if "certificate" in header:
         state["certificate_"] = _certificate(header["certificate"])
@@ -241,8 +258,9 @@ def decode(file: BinaryIO, size: int) -> Any:
         state["trace_"] = _trace(arrays.pop("trace_"))
     if "stream" in header:
         state["_stream"] = _stream(header["stream"], state.get("trace_"))
-    if arrays or (not layout.classifier and "classes" in header):
-        surplus = next(iter(arrays), "classes")
+    own = {"classes": layout.classifier, "stream": not layout.kernel, "kernel": layout.kernel}
+    foreign = [name for name, has in own.items() if name in header and not has]
+    if surplus := next(iter((*arrays, *foreign)), None):
         raise ValueError(f"a {layout.kind.__name__} has no {surplus!r:.100}")
     vars(estimator).update(state)
     return estimator
@@ -252,7 +270,7 @@ def _checked_layout(header: dict[str, Any]) -> Layout:
     """The layout that the header names, once its format, version and keys are known to be ours."""
     if header.get("format") != FORMAT:
         raise ValueError(f"not a model file of this package: the format is {header.get('format')!r:.100}")
-    version = _whole(header, "version", low=1)
+    version = whole(header, "version", low=1)
     if version > VERSION:
         raise ValueError(f"format version {version} is newer than {VERSION}, the last known here; upgrade pegasos")
     if missing := NEEDED - set(header):
@@ -263,41 +281,6 @@ def _checked_layout(header: dict[str, Any]) -> Layout:
     if not isinstance(name, str) or name not in LAYOUTS:
         raise ValueError(f"estimator {name!r:.100} is none of {', '.join(LAYOUTS)}; upgrade pegasos if it is a new one")
     return LAYOUTS[name]
-
-
-def _whole(table: dict[str, Any], name: str, *, low: int) -> int:
-    value = table.get(name)
-    if type(value) is not int or not low <= value < 2**53:
-        raise ValueError(f"{name}={value!r:.100} should be a whole number >= {low}")
-    return value
-
-
-def _real(table: dict[str, Any], name: str) -> float:
-    value: Any = table.get(name)
-    if not fits(value, float) or value < 0:
-        raise ValueError(f"{name}={value!r:.100} should be a number >= 0")
-    return float(value)
-
-
-def _checked_array(name: str, array: Array | None, rule: Rule, sizes: dict[str, int]) -> Array:
-    if array is None:
-        raise ValueError(f"the array {name} is missing")
-    if array.dtype != rule.dtype:
-        raise ValueError(f"{name} is {array.dtype}, but should be {rule.dtype}")
-    expected = tuple(
-        side if isinstance(side, int) else sizes.setdefault(side, found)
-        for side, found in zip(rule.shape, array.shape, strict=False)
-    )
-    if array.shape != expected or array.ndim != len(rule.shape):
-        wanted = ", ".join(f"{side}={sizes[side]}" if side in sizes else str(side) for side in rule.shape)
-        raise ValueError(f"{name} has shape {array.shape}, but should have ({wanted})")
-    if array.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            square = float(np.vdot(array, array))
-        # ‖w‖² < ∞ also bounds |⟨w, x⟩| ≤ ‖w‖‖x‖ for every row x that a fit would accept.
-        if not np.isfinite(square):
-            raise ValueError(f"{name} has values that are not finite, or so large that their squares overflow")
-    return array
 
 
 def _scalars(found: Any, layout: Layout) -> dict[str, Any]:
@@ -346,11 +329,11 @@ def _stream(found: Any, trace: Trace | None) -> Stream:
     """Where ``partial_fit`` goes on: from the weights, as after a fit, with the step sizes it had got to."""
     if not isinstance(found, dict) or set(found) != {"lam", "rows", "t0", "seconds"}:
         raise ValueError(f"stream={found!r:.200} should have lam, rows, t0, seconds and nothing else")
-    stream = Stream(_real(found, "lam"), _whole(found, "rows", low=1))
+    stream = Stream(real(found, "lam"), whole(found, "rows", low=1))
     if stream.lam == 0:
         raise ValueError("the stream's lam should be a number > 0")
-    stream.seconds = _real(found, "seconds")
+    stream.seconds = real(found, "seconds")
     if found["t0"] is not None:
-        stream.t0 = _real(found, "t0")
+        stream.t0 = real(found, "t0")
         stream.trace = Trace() if trace is None else trace
     return stream

@@ -13,15 +13,20 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from pegasos._kernel_model import KernelModel
 from pegasos.losses import LOSSES, Loss
-from pegasos.solvers import SOLVERS, Solver
+from pegasos.solvers import KERNEL_SOLVERS, SOLVERS, KernelSolver, Solver
 
 #: Parameters that are no part of a model. A callback is code; a checkpoint is a file that the next fit would write, and
 #: whoever made a model file shall not choose which.
 LEFT_OUT = frozenset({"callback", "checkpoint", "checkpoint_every"})
 
-Table = dict[str, type[Loss]] | dict[str, type[Solver]]
-TABLES: dict[str, Table] = {"loss": LOSSES, "solver": SOLVERS}
+Table = dict[str, type[Loss]] | dict[str, type[Solver]] | dict[str, type[KernelSolver]]
+
+
+def tables(kind: type) -> dict[str, Table]:
+    """The tables that an estimator class's parameters can be objects of."""
+    return {"loss": LOSSES, "solver": KERNEL_SOLVERS if issubclass(kind, KernelModel) else SOLVERS}
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -52,11 +57,17 @@ def plain(value: Any) -> Any:
 def encode_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters of an estimator as plain data, but for those left out."""
     found: dict[str, Any] = {}
+    table = tables(type(estimator))
     for name, value in estimator.get_params(deep=False).items():
         if name in LEFT_OUT:
             continue
-        if name in TABLES and not isinstance(value, str):
-            found[name] = _encode_object(name, value)
+        if name == "kernel" and callable(value):
+            raise ValueError(
+                f"parameter kernel={value!r:.100} is code, which a model file does not hold; fit with a kernel's name "
+                "or kernel='precomputed', or keep the model as a pickle of your own"
+            )
+        if name in table and not isinstance(value, str):
+            found[name] = _encode_object(name, value, table[name])
         elif name == "class_weight" and isinstance(value, dict):
             found[name] = [[plain(label), plain(weight)] for label, weight in value.items()]
         elif name == "random_state" and isinstance(value, np.random.RandomState | np.random.Generator):
@@ -76,14 +87,14 @@ def decode_parameters(kind: type, found: Any) -> dict[str, Any]:
         raise ValueError(f"parameters should be an object, not {found!r:.100}")
     hints = {name: hint for name, hint in get_type_hints(kind.__init__).items() if name not in LEFT_OUT}  # type: ignore[misc]
     hints |= {"random_state": int | None} if "random_state" in hints else {}
-    result = {}
+    result, table = {}, tables(kind)
     for name, value in found.items():
         if name not in hints or name == "return":
             raise ValueError(
                 f"{kind.__name__} has no parameter {name!r:.100}; if a later version wrote the file, upgrade pegasos"
             )
-        if name in TABLES:
-            result[name] = value if isinstance(value, str) else _decode_object(name, value)
+        if name in table:
+            result[name] = value if isinstance(value, str) else _decode_object(name, value, table[name])
         elif name == "class_weight":
             result[name] = _class_weight(value)
         elif fits(value, hints[name]):
@@ -93,17 +104,15 @@ def decode_parameters(kind: type, found: Any) -> dict[str, Any]:
     return result
 
 
-def _encode_object(name: str, value: Any) -> dict[str, Any]:
+def _encode_object(name: str, value: Any, table: Table) -> dict[str, Any]:
     """A loss or solver by its name in the table, and its fields."""
-    table = TABLES[name]
     key = getattr(value, "name", None)
     if not isinstance(key, str) or type(value) is not table.get(key):
         raise ValueError(f"{name}={value!r:.100} is none of the package's own ({', '.join(table)}) and cannot be saved")
     return {"name": key} | {field.name: plain(getattr(value, field.name)) for field in fields(value)}
 
 
-def _decode_object(name: str, found: Any) -> Loss | Solver:
-    table = TABLES[name]
+def _decode_object(name: str, found: Any, table: Table) -> Loss | Solver | KernelSolver:
     if not isinstance(found, dict) or not isinstance(key := found.get("name"), str) or key not in table:
         raise ValueError(f"parameter {name}={found!r:.200} names none of {', '.join(table)}")
     kind = table[key]

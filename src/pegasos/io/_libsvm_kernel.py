@@ -1,0 +1,246 @@
+"""LIBSVM's text models with kernels, as SVC and SVR and back.
+
+There the classes are in the order of the ``label`` line, support vectors class by class, and of classes i < j
+
+    f_ij(x) = Σ_{v of i} a_{j−1,v} K(x_v, x) + Σ_{v of j} a_{i,v} K(x_v, x) − ρ_ij,   positive for i.
+
+Here it is the same with the classes in increasing order and b = −ρ, save that of two classes the second is positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos._data import Array
+from pegasos.io import _support, _text
+from pegasos.io._text import Lines
+from pegasos.kernel import SVC, SVR
+
+#: LIBSVM's names of the kernels, and which parameters of theirs a file holds.
+KERNELS = {
+    "linear": ("linear", ()),
+    "poly": ("polynomial", ("degree", "gamma", "coef0")),
+    "rbf": ("rbf", ("gamma",)),
+    "sigmoid": ("sigmoid", ("gamma", "coef0")),
+    "precomputed": ("precomputed", ()),
+}
+NAMES = {theirs: ours for ours, (theirs, _) in KERNELS.items()}
+
+#: Features that a model may have unasked: an index is ten bytes of text at most, what reaches up to it much more.
+WIDEST = 2**24
+
+#: Support vectors with a larger share of their entries present are laid out densely.
+DENSE = 0.5
+
+
+# --- ours to theirs --------------------------------------------------------------------------------------------------
+
+
+def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
+    """The lines of the file; ValueError if LIBSVM has no such model."""
+    check_is_fitted(estimator)
+    kernel = estimator.kernel
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        what = f"kernel={kernel!r:.60}"
+        raise ValueError(f"a {form} has no {what}, but {', '.join(KERNELS)}; use pegasos.save or to_onnx")
+    if isinstance(estimator, SVC) and len(estimator.classes_) > 2 and _support.form_of(estimator) != "ovo":
+        raise ValueError(
+            f"a {form} compares {len(estimator.classes_)} classes in pairs, which one-vs-rest cannot express; fit with "
+            "multiclass='ovo', or use pegasos.save"
+        )
+    coef, texts = estimator._dense_coefficients(), _vector_texts(estimator)
+    order = np.arange(len(texts))
+    b = np.atleast_1d(estimator.intercept_)
+    if not (np.isfinite(coef).all() and np.isfinite(b).all()):
+        raise ValueError("dual_coef_ or intercept_ has values that are not finite")
+    labels, shares = [], [int(n) for n in estimator.n_support_]
+    if isinstance(estimator, SVC):
+        labels = _text.whole_labels(estimator.classes_, form)
+        if len(labels) == 2:  # there the first label has the positive scores, here the larger label
+            labels, order = labels[::-1], np.roll(order, shares[1])
+            shares = shares[::-1]
+    theirs, parameters = KERNELS[kernel]
+    values = {"degree": f"{int(estimator.degree)}", "gamma": _text.REAL % estimator._gamma}
+    values["coef0"] = _text.REAL % float(estimator.coef0)
+    return [
+        f"svm_type {'c_svc' if labels else 'epsilon_svr'}",
+        f"kernel_type {theirs}",
+        *(f"{name} {values[name]}" for name in parameters),
+        f"nr_class {len(labels) or 2}",
+        f"total_sv {len(texts)}",
+        "rho " + " ".join(_text.REAL % value for value in (0.0 - b).tolist()),
+        *([f"label {' '.join(map(str, labels))}", f"nr_sv {' '.join(map(str, shares))}"] if labels else []),
+        "SV",
+        *(" ".join([*(_text.REAL % a for a in coef[:, v].tolist()), texts[v]]) for v in order.tolist()),
+    ]
+
+
+def _vector_texts(estimator: SVC | SVR) -> list[str]:
+    """The support vectors as index:value; of a precomputed kernel their numbers, from 1."""
+    if estimator.kernel == "precomputed":
+        return [f"0:{number + 1} " for number in estimator.support_.tolist()]
+    X = sparse.csr_matrix(estimator.support_vectors_, dtype=np.float64)
+    X.sort_indices()
+    entry = f"%d:{_text.REAL} "
+    pairs = list(zip((X.indices + 1).tolist(), X.data.tolist(), strict=True))
+    ends = X.indptr.tolist()
+    return ["".join(entry % pair for pair in pairs[first:last] if pair[1] != 0) for first, last in pairwise(ends)]
+
+
+# --- theirs to ours --------------------------------------------------------------------------------------------------
+
+
+def machine(lines: Lines, found: dict[str, Any], n_features: int | None) -> SVC | SVR:
+    """The estimator of a file whose header has been read and checked."""
+    kernel, labels = NAMES[found["kernel_type"]], found.get("label")
+    parameters = _parameters(lines, found, kernel)
+    coef, X, support = _read_vectors(lines, found, kernel, n_features)
+    rho = np.array(found["rho"])
+    if labels is None:
+        model: SVC | SVR = SVR(kernel=kernel, **parameters)
+        model.n_support_ = np.array([found["total_sv"]], dtype=np.int32)
+        order, b = np.arange(found["total_sv"]), -rho
+    else:
+        model = SVC(kernel=kernel, **parameters)
+        order, coef, b = _sorted_classes(labels, found["nr_sv"], coef, rho)
+        ranks = np.argsort(labels)
+        model.classes_ = np.array(labels, dtype=np.int64)[ranks]
+        model.class_weight_ = np.ones(len(labels))
+        model.n_support_ = np.array(found["nr_sv"], dtype=np.int32)[ranks]
+    with np.errstate(over="ignore"):
+        squares = float(np.vdot(coef, coef)) + float(np.vdot(b, b))
+    if not np.isfinite(squares):
+        lines.refuse("the coefficients above are so large that their squares overflow")
+    model._gamma = float(parameters.get("gamma", 1.0))
+    model.n_features_in_ = X.shape[1]
+    model.intercept_ = b + 0.0  # no negative zeros
+    if kernel == "precomputed":
+        model.support_, model.support_vectors_ = support[order], np.empty((0, 0))
+        if len(np.unique(support)) < len(support):
+            lines.refuse("two support vectors above have the same number")
+    else:
+        model.support_vectors_ = X[order]
+    model.dual_coef_ = model._like_rows(np.ascontiguousarray(coef) + 0.0, model.support_vectors_)
+    _check(lines, model)
+    return model
+
+
+def _check(lines: Lines, model: SVC | SVR) -> None:
+    """What model files check, too: that the kernel can be computed."""
+    try:
+        model._check_parameters()
+        if model.kernel != "precomputed":
+            _support.check_kernel(model, model._gamma, model.support_vectors_)
+    except ValueError as error:
+        lines.refuse(f"the model above cannot be used: {error}")
+
+
+def _parameters(lines: Lines, found: dict[str, Any], kernel: str) -> dict[str, Any]:
+    names = KERNELS[kernel][1]
+    _text.need(lines, found, *names)
+    values = {name: found[name] for name in names}
+    if "degree" in values:
+        if not float(values["degree"]).is_integer() or not 0 <= values["degree"] < 2**31:
+            lines.refuse(f"degree {values['degree']} above should be a whole number >= 0")
+        values["degree"] = int(values["degree"])
+    if values.get("gamma", 0.0) < 0:
+        lines.refuse(f"gamma {values['gamma']} above should not be negative")
+    return values
+
+
+def _sorted_classes(labels: list[int], shares: list[int], coef: Array, rho: Array) -> tuple[Array, Array, Array]:
+    """The order of the support vectors with their classes in increasing order, and coefficients and biases for it."""
+    k = len(labels)
+    ranks = np.argsort(labels).tolist()
+    ends = np.cumsum(shares).tolist()
+    blocks = [np.arange(end - n, end) for end, n in zip(ends, shares, strict=True)]
+    order = np.concatenate([blocks[i] for i in ranks])
+    if k == 2:
+        sign = -1.0 if ranks == [0, 1] else 1.0
+        return order, sign * coef[:, order], -sign * rho
+    pair = {both: at for at, both in enumerate(combinations(range(k), 2))}
+    table, b = np.zeros_like(coef), np.zeros(len(rho))
+    for at, (p, q) in enumerate(combinations(range(k), 2)):
+        i, j = ranks[p], ranks[q]
+        sign = 1.0 if i < j else -1.0
+        b[at] = -sign * rho[pair[min(i, j), max(i, j)]]
+        # The coefficients of class i against j stand in row j − 1 for j > i, and in row j for j < i.
+        table[q - 1, blocks[i]] = sign * coef[j - (j > i), blocks[i]]
+        table[p, blocks[j]] = sign * coef[i - (i > j), blocks[j]]
+    return order, table[:, order], b
+
+
+def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:
+    """Coefficients, support vectors (of a precomputed kernel an empty matrix as wide), and their numbers there."""
+    total, count = found["total_sv"], 1 if found.get("label") is None else found["nr_class"] - 1
+    numbered = kernel == "precomputed"
+    rows = list(support_vectors(lines, total, count, n_features, numbered=numbered, what="columns"))
+    coef = np.array([coefficients for coefficients, _, _ in rows]).reshape(total, count).T
+    widest = max((int(at[-1]) + 1 for _, at, _ in rows if len(at)), default=1)
+    width = widest if n_features is None else int(n_features)
+    none: Array = np.zeros(0, dtype=np.int64)
+    indices = np.concatenate([none, *(at for _, at, _ in rows)])
+    if numbered:
+        return coef, sparse.csr_matrix((0, width)), indices.astype(np.int32)
+    data = np.concatenate([np.zeros(0), *(values for _, _, values in rows)])
+    indptr = np.cumsum([0, *(len(at) for _, at, _ in rows)])
+    narrow = np.int32 if max(len(data), width) < 2**31 else np.int64
+    X: Any = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
+    X.eliminate_zeros()
+    if X.nnz >= DENSE * total * width:
+        X = X.toarray()
+    return coef, X, none
+
+
+def support_vectors(
+    lines: Lines, total: int, count: int, n_features: int | None, *, numbered: bool = False, what: str
+) -> Iterator[tuple[list[float], Array, Array]]:
+    """The ``count`` coefficients, indices from 0 and values of each of ``total`` support vectors below the header.
+
+    ``numbered``: they are rows of a kernel matrix, 0:number; the number, from 0, is the one index then.
+    """
+    seen = widest = 0
+    for words in lines:
+        if seen == total:
+            lines.refuse(f"total_sv is {total}, and this is one more support vector")
+        if not words:
+            lines.refuse("a blank line in place of a support vector")
+        if len(words) < count:
+            lines.refuse(f"{count} coefficients should come first, and there are {len(words)} words")
+        at, values = _entries(lines, words[count:])
+        if numbered:
+            at = _row_number(lines, at, values)
+        elif len(at) and (at[0] < 1 or (at[1:] <= at[:-1]).any()):
+            lines.refuse("the indices should increase from 1 or more")
+        widest = max(widest, int(at[-1]) if len(at) else 0)
+        if n_features is not None and widest > n_features:
+            lines.refuse(f"index {widest} is beyond n_features={n_features}")
+        if n_features is None and widest > WIDEST:
+            lines.refuse(f"index {widest} asks for as many {what}; pass n_features={widest} if that is what is meant")
+        seen += 1
+        yield [lines.real(word, "coefficient") for word in words[:count]], at - 1, values
+    if seen < total:
+        lines.refuse(f"the file is truncated: total_sv is {total}, and there are {seen} support vectors")
+
+
+def _entries(lines: Lines, words: list[str]) -> tuple[Array, Array]:
+    """The indices and values of a support vector."""
+    pairs = [word.partition(":") for word in words]
+    for index, colon, _ in pairs:
+        if not colon:
+            lines.refuse(f"{index!r:.60} is no index:value")
+    at = [lines.whole(index, "index", 0) for index, _, _ in pairs]
+    return np.array(at, dtype=np.int64), np.array(lines.reals([value for _, _, value in pairs], "value"))
+
+
+def _row_number(lines: Lines, at: Array, values: Array) -> Array:
+    """The number of a row of a precomputed kernel."""
+    if at.tolist() != [0] or not float(values[0]).is_integer() or not 1 <= values[0] < 2**31:
+        lines.refuse("a support vector of a precomputed kernel should be 0:NUMBER, with numbers from 1")
+    return values.astype(np.int64)
