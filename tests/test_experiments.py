@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
+import pegasos
 from pegasos import SVC, experiments
 from pegasos.experiments import METHODS, Task
 
@@ -57,13 +58,16 @@ def test_the_largest_machine_has_learnt(found, name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_an_expansion_is_an_svc(found, name):
+def test_an_expansion_is_an_svc_that_can_be_saved(found, name, tmp_path):
     X, _ = moons()
     result = found[name][-1]
     model = result.to_svc()
     assert isinstance(model, SVC)
     assert len(model.support_vectors_) == model.n_support_.sum() == result.size
     np.testing.assert_array_equal(model.predict(X), result.predict(X))
+    pegasos.save(model, tmp_path / "model.safetensors")
+    again = pegasos.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.decision_function(X), result.decision_function(X))
 
 
 @pytest.mark.parametrize("name", METHODS)

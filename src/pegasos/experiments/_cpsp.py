@@ -15,8 +15,8 @@ from pegasos.experiments._preimage import Vector, as_rows, dense_row
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 from pegasos.losses import Hinge
 
-#: Planes kept, and rows tried as the start of a search for a point.
-PLANES, STARTS = 100, 64
+#: Planes kept; rows tried as the start of a search for a point; searches in a row that may find what is there already.
+PLANES, STARTS, FAILURES = 100, 64, 10
 
 
 class _Planes:
@@ -128,8 +128,11 @@ def cpsp(
     rng = np.random.default_rng(random_state)
     u, failed = np.zeros(0), 0
     for size in sizes:
-        while basis.size < size and failed < 10:
+        while basis.size < size and failed < FAILURES:
             weight, _ = planes.cut(u)
+            if not weight.any():  # no loss is left
+                failed = FAILURES
+                break
             point = _point(task, basis, weight, rng)
             failed = 0 if len(basis.add_points(point)) else failed + 1
             planes.grow()
@@ -150,7 +153,7 @@ def _point(task: Task, basis: Basis, weight: Array, rng: np.random.Generator) ->
     if basis.size:
         coords = weight.astype(basis.dtype) @ basis.features
         terms.append((basis.vectors, -basis.coefficients(coords.astype(np.float64))))
-    starts = rng.choice(active if len(active) else task.m, min(STARTS, max(len(active), 1)), replace=False)
+    starts = rng.choice(active, min(STARTS, len(active)), replace=False)
     candidates = task.X[starts]
     at = sum(r @ kernel_values(task.kernel, V, candidates, task.threads) for V, r in terms)
     best = int(np.argmax(np.abs(np.asarray(at))))

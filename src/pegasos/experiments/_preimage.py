@@ -2,7 +2,7 @@
 
 For ψ = Σ r_i φ(v_i) the z that maximises ⟨ψ, φ(z)⟩² is a fixed point (Schölkopf et al. 1999) of
 
-    z ← Σ r_i K(v_i, z) v_i / Σ r_i K(v_i, z),
+    z ← Σ r_i K(v_i, z) v_i / Σ r_i K(v_i, z).
 """
 
 from __future__ import annotations

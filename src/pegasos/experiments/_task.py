@@ -124,12 +124,12 @@ class Task:
         used = total != 0
         distinct = distinct[used].astype(np.int64)
         return Expansion(
-            method, self.kernel, self.X[distinct], total[used], float(bias), self.classes, distinct, details
+            method, self.kernel, self.X[distinct], total[used], float(bias), self.classes, self.m, distinct, details
         )
 
     def on_points(self, method: str, points: Any, coef: Array, bias: float, **details: Any) -> Expansion:
         """A result of new points."""
-        return Expansion(method, self.kernel, points, coef, float(bias), self.classes, None, details)
+        return Expansion(method, self.kernel, points, coef, float(bias), self.classes, self.m, None, details)
 
     def best_bias(self, scores: Array) -> float:
         """The bias of the least hinge loss for scores without one."""
@@ -163,6 +163,8 @@ class Expansion:
         Bias.
     classes : ndarray of shape (2,)
         Labels; a positive f means the second.
+    n_samples : int
+        Rows that the method was given.
     rows : ndarray of shape (size,) or None
         The z_j as rows of the task's X; None for new points.
     details : dict
@@ -184,6 +186,7 @@ class Expansion:
     coef: Array = field(repr=False)
     bias: float
     classes: Array = field(repr=False)
+    n_samples: int = field(repr=False)
     rows: Array | None = field(repr=False, default=None)
     details: dict[str, Any] = field(default_factory=dict)
 
@@ -219,7 +222,7 @@ class Expansion:
         model.n_support_ = np.array([self.size - positive, positive], dtype=np.int32)
         model.classes_, model.class_weight_ = self.classes, np.ones(2)
         model.n_features_in_ = int(self.vectors.shape[1])
-        model.shape_fit_ = (self.size, model.n_features_in_)
+        model.shape_fit_ = (self.n_samples, model.n_features_in_)
         model.fit_status_, model._gamma = 0, k.gamma
         model.n_iter_ = np.ones(1, dtype=np.int32)
         return model
