@@ -125,6 +125,16 @@ def test_equal_rows(name):
     assert result.score(X, y) == 1.0 or name in {"rbp", "forgetron", "osuna-girosi"}
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_rows_that_cannot_be_told_apart(name):
+    """Nothing is left but a bias, if that."""
+    y = np.array([0, 1, 1, 0, 1] * 8)
+    for X, kernel in [(np.zeros((40, 2)), "linear"), (np.ones((40, 2)), "rbf")]:
+        if kernel == "rbf" or name not in NEW_POINTS:
+            for result in METHODS[name](Task(X, y, kernel=kernel, gamma=1.0), [3]):
+                assert np.isfinite(result.decision_function(X)).all()
+
+
 def test_a_task_is_checked():
     X, y = moons()
     with pytest.raises(ValueError, match="3 classes, not two"):

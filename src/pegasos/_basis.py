@@ -20,6 +20,7 @@ from pegasos._data import Array
 from pegasos._kernel_rows import lean, provider
 from pegasos._kernels import Kernel
 from pegasos.linear import LinearSVC
+from pegasos.losses import LOSSES
 
 Refit = Literal["hinge", "squared_hinge"]
 
@@ -132,7 +133,7 @@ class Basis:
     def coefficients(self, u: Array) -> Array:
         """β of the w with coordinates u: L⁻ᵀu."""
         n = len(u)
-        return np.asarray(linalg.solve_triangular(self.L[:n, :n], u, lower=True, trans="T"))
+        return u if n == 0 else np.asarray(linalg.solve_triangular(self.L[:n, :n], u, lower=True, trans="T"))
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,11 @@ def refit(basis: Basis, y: Array, C: float, loss: Refit = "squared_hinge", tol: 
 
     ℓ is the hinge or its square, within ``tol`` of the optimum; y is ±1.
     """
+    if basis.size == 0:  # every K(x, x) is zero
+        core, scores, ones = LOSSES[loss]().core(), np.zeros(len(y)), np.ones(len(y))
+        low, high, _ = core.best_offset(scores, y, ones, 0.0)
+        bias = 0.5 * (low + high)
+        return Fitted(np.zeros(0), bias, C * float(np.sum(core.value(scores + bias, y))))
     model = LinearSVC(C=C, loss=loss, tol=tol, n_jobs=basis.threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the objective is what counts here
