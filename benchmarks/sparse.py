@@ -106,9 +106,7 @@ def rows_of(name: str, split: Any) -> tuple[Any, Any]:
     return X[:limit].astype(np.float32), np.where(y[:limit] > 0, 1, -1)
 
 
-def run(
-    method: Callable[..., list[Any]], name: str, task: Task, sizes: list[int], options: dict[str, Any]
-) -> list[Any]:
+def run(name: str, task: Task, sizes: list[int], options: dict[str, Any]) -> list[Any]:
     """The machines of a method; Osuna & Girosi's may take half of the support vectors."""
     scaled = {key: value * task.C if key == "C" else value for key, value in options.items()}
     wanted = [*sizes, task.expansion.size // 2] if name in OWN_SIZE else sizes
