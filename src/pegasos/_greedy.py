@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from pegasos._basis import Basis, Fitted
 from pegasos._data import Array
+from pegasos._span import newton
 
 #: Growth of a basis after which all coefficients are found anew.
 GROWTH = 1.1
 
-#: Newton steps at most, and the relative gain that ends them.
-STEPS, GAIN = 50, 1e-7
+#: The relative gain that ends Newton's method.
+GAIN = 1e-7
 
 
 class SquaredHingeOnBasis:
@@ -37,15 +37,11 @@ class SquaredHingeOnBasis:
         """max(0, 1 − y_i f_i)."""
         return np.maximum(0.0, 1.0 - self.y * (self.scores + self.bias))
 
-    def value(self, u: Array, bias: float, scores: Array) -> float:
-        """F."""
-        slack = np.maximum(0.0, 1.0 - self.y * (scores + bias))
-        return float(0.5 * u @ u + self.C * slack @ slack)
-
     @property
     def objective(self) -> float:
         """F here."""
-        return self.value(self.u, self.bias, self.scores)
+        slack = self.slack
+        return float(0.5 * self.u @ self.u + self.C * slack @ slack)
 
     def fitted(self) -> Fitted:
         """As it stands."""
@@ -53,45 +49,23 @@ class SquaredHingeOnBasis:
 
     def newton(self) -> None:
         """Minimise over all coordinates and the bias."""
-        before = self.objective
-        for _ in range(STEPS):
-            self._step(0)
-            after = self.objective
-            if before - after <= GAIN * before:
-                return
-            before = after
+        Phi = self.basis.features
+        self.u, self.bias = self._minimise(Phi, self.u, 0.0)
+        self.scores = self._scores(Phi, self.u)
 
     def grow(self) -> None:
         """Take in what the basis has gained, and minimise over its coordinates and the bias alone."""
-        first = len(self.u)
-        self.u = np.append(self.u, np.zeros(self.basis.size - first))
-        for _ in range(3):
-            self._step(first)
+        Phi = self.basis.features[:, len(self.u) :]
+        u, self.bias = self._minimise(Phi, np.zeros(Phi.shape[1]), self.scores)
+        self.u, self.scores = np.append(self.u, u), self.scores + self._scores(Phi, u)
 
-    def _step(self, first: int) -> None:
-        """A Newton step on the bias and the coordinates from ``first`` on; halved until F falls."""
-        slack = self.slack
-        active = np.flatnonzero(slack)
-        Phi = self.basis.features[:, first:].T[:, active].T
-        pull = 2 * self.C * (self.y * slack)[active]
-        gradient = np.append(self.u[first:] - pull.astype(Phi.dtype) @ Phi, -pull.sum()).astype(np.float64)
-        n = Phi.shape[1]
-        H = np.empty((n + 1, n + 1))
-        H[:n, :n] = 2 * self.C * (Phi.T @ Phi).astype(np.float64)
-        H[np.arange(n), np.arange(n)] += 1.0
-        H[:n, n] = H[n, :n] = 2 * self.C * Phi.sum(axis=0, dtype=np.float64)
-        H[n, n] = max(2 * self.C * len(active), 1e-12) * (1 + 1e-9)
-        move = -linalg.solve(H, gradient, assume_a="pos")
-        along = (self.basis.features[:, first:] @ move[:n].astype(Phi.dtype)).astype(np.float64)
-        start, length = self.objective, 1.0
-        u = self.u.copy()
-        while length > 1e-6:
-            u[first:] = self.u[first:] + length * move[:n]
-            bias, scores = self.bias + length * float(move[n]), self.scores + length * along
-            if self.value(u, bias, scores) < start:
-                self.u, self.bias, self.scores = u, bias, scores
-                return
-            length *= 0.5
+    def _minimise(self, Phi: Array, u: Array, offset: Array | float) -> tuple[Array, float]:
+        # newton has ½ before its losses
+        cost = np.full(self.basis.m, 2 * self.C)
+        return newton(Phi, self.y, cost, u, self.bias, True, self.basis.threads, offset=offset, small=GAIN)
+
+    def _scores(self, Phi: Array, u: Array) -> Array:
+        return np.asarray(Phi @ u.astype(Phi.dtype), dtype=np.float64)
 
     def promise(self, candidates: Array) -> Array:
         """The fall of F along each φ(x_j), by its first and second derivative: g²/2h."""

@@ -91,7 +91,9 @@ class Span:
                 block = rows.block(order, cols)[:, : len(cols)]
                 np.matmul(block.T, back, out=self.features[first : first + len(cols)])
 
-    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None) -> tuple[Array, float]:
+    def fit(
+        self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None
+    ) -> tuple[Array, float]:
         """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows."""
         n = n if self.nested else self.features.shape[1]
         features = self.features[:, :n]
@@ -101,9 +103,21 @@ class Span:
 
 
 def newton(
-    features: Array, sign: Array, cost: Array, u: Array, bias: float, learn: bool, threads: int
+    features: Array,
+    sign: Array,
+    cost: Array,
+    u: Array,
+    bias: float,
+    learn: bool,
+    threads: int,
+    *,
+    offset: Array | float = 0.0,
+    small: float = SMALL,
 ) -> tuple[Array, float]:
-    """The minimum of ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² over u, and over b if ``learn``."""
+    """The minimum of ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² over u, and over b if ``learn``.
+
+    ``offset`` is a part of the scores that stays as it is.
+    """
     n = features.shape[1]
     theta = np.append(u, bias)
     free = n + 1 if learn else n
@@ -116,7 +130,7 @@ def newton(
             slack = np.maximum(1 - sign * s, 0.0)
             return float(0.5 * theta[:n] @ theta[:n] + 0.5 * (cost * slack) @ slack)
 
-        s = scores(theta)
+        s = scores(theta) + offset
         now = value(s, theta)
         for _ in range(STEPS):
             slack = 1 - sign * s
@@ -133,7 +147,7 @@ def newton(
                 break
             theta, s = theta + t * way, s + t * change
             gained, now = now - then, then
-            if gained <= SMALL * now:
+            if gained <= small * now:
                 break
     return theta[:n], float(theta[n])
 
