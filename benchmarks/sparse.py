@@ -4,8 +4,9 @@
 
 All of ``pegasos.experiments``, ``pegasos.sparsify`` with its defaults ("sparsify") and as published ("basic" and
 "aggressive") get the same training rows, kernel, C and reference machine, and are asked for parts of the reference's
-number of support vectors. What a method leaves open (GRIDS) is chosen on training rows alone: by the errors on a quarter
-of ``--validation-rows`` of them, summed over the sizes, after learning from the rest. Test rows are for the result.
+number of support vectors. What a method leaves open (GRIDS) is chosen on training rows alone: by the errors on a
+quarter of ``--validation-rows`` of them, summed over the sizes, after learning from the rest. Test rows are for the
+result.
 
 Kernel and C are those of the paper's Table 1 where they make sense here: ijcnn1 and w7a as published; Adult is a9a with
 γ = 0.05 (published: a8a, 0.1); covtype's published γ = 1e-4 and C = 1e4 are for raw columns and half a million rows,

@@ -61,6 +61,13 @@ def test_what_others_span_is_left_out():
     assert len(zeros.add_rows(np.arange(4))) == 0
 
 
+def test_no_row_is_taken_twice():
+    X, _ = rows()
+    basis = Basis(X, RBF, 60)
+    basis.add_rows(np.arange(40))
+    assert all(len(basis.add_rows(np.array([i]))) == 0 for i in range(40))
+
+
 def test_single_precision_is_good_enough():
     X, _ = rows(m=2500)
     basis = Basis(X, RBF, 200)

@@ -98,6 +98,31 @@ def test_sizes_are_checked(task, name, sizes):
         METHODS[name](task, sizes)
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("random", {"C": 0}),
+        ("random", {"loss": "log"}),
+        ("random", {"candidates": "some"}),
+        ("spsvm", {"C": float("nan")}),
+        ("spsvm", {"pool": 0}),
+        ("spsvm", {"candidates": "some"}),
+        ("cpsp", {"C": -1}),
+        ("osuna-girosi", {"C": "1"}),
+        ("osuna-girosi", {"rows": "some"}),
+        ("ramp", {"tol": 0}),
+        ("ramp", {"max_rounds": 0}),
+        ("forgetron", {"epochs": 0}),
+        ("rbp", {"epochs": 1.5}),
+        ("perceptron", {"epochs": True}),
+    ],
+)
+def test_parameters_are_checked(task, name, wrong):
+    ((parameter, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"{parameter}={value!r} "):
+        METHODS[name](task, [3], **wrong)
+
+
 @pytest.mark.parametrize("name", sorted(NEW_POINTS))
 def test_new_points_need_rbf(name):
     X, y = moons()

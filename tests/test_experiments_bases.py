@@ -70,12 +70,6 @@ def test_spsvm_is_optimal_on_its_basis(task):
     assert found.details["objective"] == pytest.approx(best, rel=1e-5)
 
 
-@pytest.mark.parametrize("method", [random_basis, spsvm])
-def test_candidates_are_checked(task, method):
-    with pytest.raises(ValueError, match="candidates='some'"):
-        method(task, [3], candidates="some")
-
-
 def test_a_preimage_is_a_maximum():
     rng = np.random.default_rng(0)
     V, r = rng.normal(size=(40, 2)), rng.normal(size=40)

@@ -138,9 +138,3 @@ def test_random_removal_spares_the_newest_point():
     order = orders(60, 1, 0)
     machine.run(order)
     assert [row for row in order if row in newest] == newest  # with one place, each mistake takes it
-
-
-def test_epochs_are_checked():
-    X, y = noisy(20)
-    with pytest.raises(ValueError, match="epochs=0"):
-        perceptron(Task(X, y, gamma=0.5), [3], epochs=0)

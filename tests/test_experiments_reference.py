@@ -51,11 +51,6 @@ def test_the_limit_ends_the_row_of_tubes(task):
     assert [r.size for r in some] == [r.size for r in every[:2]]
 
 
-def test_rows_are_checked(task):
-    with pytest.raises(ValueError, match="rows='some'"):
-        osuna_girosi(task, [3], rows="some")
-
-
 def ramp_objective(found, X, y, C, s):
     norm = found.coef @ rbf_kernel(found.vectors, gamma=0.5) @ found.coef
     return 0.5 * norm + C * np.minimum(1 - s, np.maximum(0, 1 - y * found.decision_function(X))).sum()

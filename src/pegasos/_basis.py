@@ -88,6 +88,7 @@ class Basis:
 
     def add_rows(self, index: Array) -> Array:
         """Take rows of X in; those in the span of the others are left out. Return which of them were kept."""
+        assert not self._points
         index = np.asarray(index, dtype=np.int64)
         n = len(index)
         columns = self.rows.block(index, np.arange(self.m))[:, : self.m].T
@@ -99,6 +100,7 @@ class Basis:
 
     def add_points(self, Z: Any) -> Array:
         """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
+        assert not len(self.index)
         columns = _core_values(self.kernel, self.rows.double, Z, self.threads).astype(self.dtype, copy=False)
         before = kernel_values(self.kernel, self.vectors, Z) if self.size else np.zeros((0, Z.shape[0]))
         square = np.concatenate([before, kernel_values(self.kernel, Z, Z)])
@@ -114,7 +116,10 @@ class Basis:
         own = np.diagonal(square[s:])
         scale = 1.0 / np.sqrt(np.maximum(own, np.finfo(float).tiny))
         rest = (square[s:] - M.T @ M) * scale[:, None] * scale
-        R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=SPANNED[self.dtype.char])
+        floor = SPANNED[self.dtype.char]
+        if not np.diagonal(rest).max(initial=0.0) > floor:  # LAPACK does not ask this of the first pivot
+            return np.zeros(0, dtype=np.int64)
+        R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=floor)
         kept: Array = pivot[:rank].astype(np.int64) - 1
         kept = kept[own[kept] > 0][: len(self._store) - s]
         n = len(kept)

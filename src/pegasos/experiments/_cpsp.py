@@ -121,7 +121,7 @@ def cpsp(
     True
     """
     task.needs_rbf("cpsp")
-    C = task.C if C is None else float(C)
+    C = task.weight(C)
     sizes = checked_sizes(sizes, task.m)
     basis, found = task.basis(sizes[-1]), []
     planes = _Planes(basis, task.y, 1 / (C * task.m))

@@ -13,7 +13,7 @@ import numpy as np
 
 from pegasos._data import Array
 from pegasos._kernel_rows import provider
-from pegasos.experiments._task import Task
+from pegasos.experiments._task import Task, count
 
 #: Rows of a block.
 BLOCK = 256
@@ -86,7 +86,6 @@ class OnlineMachine:
 
 def orders(m: int, epochs: int, random_state: int) -> Array:
     """So many permutations of the rows, one after the other."""
-    if epochs < 1:
-        raise ValueError(f"epochs={epochs!r} must be a whole number >= 1")
+    epochs = count("epochs", epochs)
     rng = np.random.default_rng(random_state)
     return np.concatenate([rng.permutation(m) for _ in range(epochs)])

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos._threads import with_one_blas_thread
@@ -61,12 +60,10 @@ def osuna_girosi(
     >>> found[0].size < 40
     True
     """
-    if rows not in ("all", "support"):
-        raise ValueError(f"rows={rows!r} is neither 'all' nor 'support'")
-    limit, reference = checked_sizes(sizes)[-1], task.expansion
-    assert reference.rows is not None
-    index = np.arange(task.m) if rows == "all" else reference.rows
-    X, target = task.X[index], reference.decision_function(task.X[index])
+    C, limit = task.weight(C), checked_sizes(sizes)[-1]
+    index = task.chosen_rows("rows", rows)
+    X = task.X[index]
+    target = task.expansion.decision_function(X)
     k, found = task.kernel, []
     for epsilon in sorted(epsilons, reverse=True):
         model = SVR(
@@ -74,7 +71,7 @@ def osuna_girosi(
             gamma=k.gamma,
             coef0=k.coef0,
             degree=k.degree,
-            C=task.C if C is None else C,
+            C=C,
             epsilon=epsilon,
             tol=tol,
             n_jobs=task.threads,

@@ -13,7 +13,7 @@ from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._kernel_rows import PartRows
 from pegasos._smo import SMOEngine
 from pegasos._threads import with_one_blas_thread
-from pegasos.experiments._task import Expansion, Task
+from pegasos.experiments._task import Expansion, Task, count, positive
 from pegasos.losses import Hinge
 
 #: The relative gain of a round below which the procedure ends.
@@ -79,6 +79,7 @@ def ramp(
     >>> found.size < task.expansion.size
     True
     """
+    tol, max_rounds = positive("tol", tol), count("max_rounds", max_rounds)
     for level in s:
         if not level < 1:
             raise ValueError(f"s has {level!r}, which is not below 1")

@@ -62,10 +62,10 @@ def random_basis(
     >>> [found.size for found in random_basis(Task(X, y, gamma=1.0), [5, 20])]
     [5, 20]
     """
-    pool = np.arange(task.m) if candidates == "all" else task.expansion.rows
-    assert pool is not None
-    if candidates not in ("support", "all"):
-        raise ValueError(f"candidates={candidates!r} is neither 'support' nor 'all'")
+    C = task.weight(C)
+    if loss not in ("squared_hinge", "hinge"):
+        raise ValueError(f"loss={loss!r} is neither 'squared_hinge' nor 'hinge'")
+    pool = task.chosen_rows("candidates", candidates)
     sizes = checked_sizes(sizes, len(pool))
     order = np.random.default_rng(random_state).permutation(pool)
     basis, found, taken = task.basis(sizes[-1]), [], 0
@@ -74,7 +74,7 @@ def random_basis(
             batch = order[taken : taken + size - basis.size]
             basis.add_rows(batch)
             taken += len(batch)
-        fit = refit(basis, task.y, task.C if C is None else C, loss, tol)
+        fit = refit(basis, task.y, C, loss, tol)
         coef = basis.coefficients(fit.u)
         found.append(task.on_rows("random", basis.index, coef, fit.bias, objective=fit.objective))
     return found

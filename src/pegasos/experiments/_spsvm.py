@@ -9,7 +9,7 @@ import numpy as np
 
 from pegasos._greedy import greedy_path
 from pegasos._threads import with_one_blas_thread
-from pegasos.experiments._task import Expansion, Task, checked_sizes
+from pegasos.experiments._task import Expansion, Task, checked_sizes, count
 
 
 @with_one_blas_thread
@@ -58,16 +58,12 @@ def spsvm(
     >>> large.details["objective"] < small.details["objective"]
     True
     """
-    if candidates not in ("support", "all"):
-        raise ValueError(f"candidates={candidates!r} is neither 'support' nor 'all'")
-    if pool < 1:
-        raise ValueError(f"pool={pool!r} must be a whole number >= 1")
-    rows = np.arange(task.m) if candidates == "all" else task.expansion.rows
-    assert rows is not None
+    C, pool = task.weight(C), count("pool", pool)
+    rows = task.chosen_rows("candidates", candidates)
     sizes = checked_sizes(sizes, len(rows))
     basis, found = task.basis(sizes[-1]), []
     rng = np.random.default_rng(random_state)
-    for _, fit in greedy_path(basis, task.y, task.C if C is None else C, sizes, rows, pool, rng):
+    for _, fit in greedy_path(basis, task.y, C, sizes, rows, pool, rng):
         coef = basis.coefficients(fit.u)
         found.append(task.on_rows("spsvm", basis.index, coef, fit.bias, objective=fit.objective))
     return found

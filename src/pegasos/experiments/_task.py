@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,21 @@ class Task:
         low, high, _ = Hinge().core().best_offset(np.ascontiguousarray(scores), self.y, np.ones(self.m), 0.0)
         return float(0.5 * (low + high))
 
+    def chosen_rows(self, name: str, value: Any) -> Array:
+        """The rows that "all" or "support" mean; ``name`` is the parameter that says so."""
+        if value not in ("all", "support"):
+            raise ValueError(f"{name}={value!r} is neither 'all' nor 'support'")
+        if value == "all":
+            return np.arange(self.m)
+        assert self.expansion.rows is not None
+        return self.expansion.rows
+
+    def weight(self, C: float | None) -> float:
+        """C as given, or the task's."""
+        if C is None:
+            return self.C
+        return positive("C", C)
+
     def needs_rbf(self, method: str) -> None:
         """Refuse other kernels for a method whose points move."""
         if self.kernel.name != "rbf" or self.kernel.gamma <= 0:
@@ -226,6 +241,20 @@ class Expansion:
         model.fit_status_, model._gamma = 0, k.gamma
         model.n_iter_ = np.ones(1, dtype=np.int32)
         return model
+
+
+def positive(name: str, value: Any) -> float:
+    """A parameter that must be a finite number above 0."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a number > 0")
+    return float(value)
+
+
+def count(name: str, value: Any) -> int:
+    """A parameter that must be a whole number, 1 or more."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r} must be a whole number >= 1")
+    return int(value)
 
 
 def checked_sizes(sizes: Sequence[int], limit: int | None = None) -> list[int]:
