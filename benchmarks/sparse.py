@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,7 @@ METHODS: dict[str, Callable[..., list[Any]]] = {
     "basic": basic,
     "aggressive": aggressive,
     **experiments.METHODS,
+    "reduced+refit": partial(experiments.reduced_set, loss="squared_hinge"),
 }
 
 
@@ -211,7 +213,7 @@ def measure(name: str, arguments: Any) -> tuple[list[Point], list[Throughput]]:
         seconds = time.perf_counter() - begin
         if label == "random":
             speeds = machines
-        for machine in machines:
+        for machine in filter(size_of, machines):
             found, size = error_of(machine, X_test, y_test), size_of(machine)
             points.append(
                 Point(name, label, size, size / reference.size, found, found / error, seconds, str(options or ""))

@@ -109,6 +109,21 @@ def test_a_reduced_set_comes_nearer_with_every_point(task):
     assert loss[1] == min(loss)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_reduced_set_fitted_anew_is_optimal_on_its_points(task, loss):
+    X, y = noisy()
+    plain, found = reduced_set(task, [8, 20]), reduced_set(task, [8, 20], loss=loss, tol=1e-6)
+    power = 1 + (loss != "hinge")
+    for one, two in zip(plain, found, strict=True):
+        order = np.lexsort(one.vectors.T), np.lexsort(two.vectors.T)
+        np.testing.assert_allclose(one.vectors[order[0]], two.vectors[order[1]])
+        basis = Basis(X, task.kernel, 20)
+        basis.add_points(two.vectors)
+        best = refit(basis, y, 2.0, loss, 1e-6).objective
+        assert objective(two, X, y, 2.0, power) == pytest.approx(best, rel=1e-4)
+        assert best < objective(one, X, y, 2.0, power)
+
+
 def test_a_reduced_set_of_two_points():
     X = np.array([[0.0, 0.0], [3.0, 0.0]])
     found = reduced_set(Task(X, [0, 1], gamma=1.0), [1, 2])

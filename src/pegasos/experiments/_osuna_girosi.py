@@ -25,7 +25,7 @@ def osuna_girosi(
 ) -> list[Expansion]:
     """Fit f(x_i), the scores of the reference, by ε-insensitive regression: within the tube no row costs a point.
 
-    Every row whose coefficient is not at its bound ±C has |f(x_i) − f̃(x_i)| ≤ ε.
+    At every row whose coefficient is not at its bound ±C the two scores differ by at most ε.
 
     Parameters
     ----------

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegasos._basis import Basis
+from pegasos._basis import Basis, Refit, refit
 from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._preimage import Vector, as_rows, dense_row
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
 @with_one_blas_thread
-def reduced_set(task: Task, sizes: Sequence[int]) -> list[Expansion]:
+def reduced_set(
+    task: Task, sizes: Sequence[int], *, loss: Refit | None = None, C: float | None = None, tol: float = 1e-3
+) -> list[Expansion]:
     """Approximate w = Σ α_i φ(x_i) by new points z_j, one at a time, and all coefficients anew after each.
 
     Each z_j is the preimage of what is left, ψ = w − w̃, by the fixed point of Schölkopf et al. (1999), started at the
-    support vector where |⟨ψ, φ(x)⟩| is largest; w̃ is the projection of w on the span of the φ(z_j), so that ‖w − w̃‖²
+    support vector where ⟨ψ, φ(x)⟩² is largest; w̃ is the projection of w on the span of the φ(z_j), so that ‖w − w̃‖²
     falls with every point. The bias is then the one with the least hinge loss.
 
     Parameters
@@ -26,6 +28,13 @@ def reduced_set(task: Task, sizes: Sequence[int]) -> list[Expansion]:
         Rows, labels and reference; the kernel must be "rbf".
     sizes : sequence of int
         Sizes at which the growing set is looked at.
+    loss : {"squared_hinge", "hinge"}, default=None
+        Ours, beyond the papers: fit coefficients and bias on the found points anew, to the labels of all rows, with
+        this loss. Much better at every size in our measurements. None: those of w̃.
+    C : float, default=None
+        Weight of the losses then; None: the task's.
+    tol : float, default=1e-3
+        Relative gap of those fits.
 
     Returns
     -------
@@ -48,10 +57,14 @@ def reduced_set(task: Task, sizes: Sequence[int]) -> list[Expansion]:
     True
     """
     task.needs_rbf("reduced_set")
+    C = task.weight(C)
+    if loss not in (None, "squared_hinge", "hinge"):
+        raise ValueError(f"loss={loss!r} is none of None, 'squared_hinge' and 'hinge'")
     reference = task.expansion
     V, alpha = reference.vectors, reference.coef
     sizes = checked_sizes(sizes, max(1, len(alpha)))
     basis, found = Basis(V, task.kernel, sizes[-1], task.threads), []
+    whole, taken = task.basis(sizes[-1]), 0  # over all rows, for new coefficients
     responses = reference.decision_function(V) - reference.bias if len(alpha) else np.zeros(0)
     norm = float(alpha @ responses)
     u, left = np.zeros(0), responses.copy()
@@ -67,11 +80,16 @@ def reduced_set(task: Task, sizes: Sequence[int]) -> list[Expansion]:
             # ⟨w, q⟩ of each new direction q; its features are ⟨q, φ(x_i)⟩.
             u = np.append(u, alpha @ fresh)
             left = left - fresh @ u[-fresh.shape[1] :]
-        coef = basis.coefficients(u) if len(u) else u
-        trial = task.on_points("reduced-set", basis.vectors[: basis.size], coef, 0.0)
-        bias = task.best_bias(trial.decision_function(task.X))
-        distance = max(0.0, norm - float(u @ u))
-        found.append(task.on_points("reduced-set", trial.vectors, coef, bias, distance=distance, norm=norm))
+        details = {"distance": max(0.0, norm - float(u @ u)), "norm": norm}
+        if loss is None:
+            points, coef = basis.vectors, basis.coefficients(u)
+            bias = task.best_bias(task.on_points("reduced-set", points, coef, 0.0).decision_function(task.X))
+        else:
+            whole.add_points(basis.vectors[taken:])
+            taken = basis.size
+            fit = refit(whole, task.y, C, loss, tol)
+            points, coef, bias = whole.vectors, whole.coefficients(fit.u), fit.bias
+        found.append(task.on_points("reduced-set", points, coef, bias, **details))
         if basis.size < size:
             break
     return found
