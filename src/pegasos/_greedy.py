@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pegasos._basis import Basis, Fitted
+from pegasos._basis import Basis, Fitted, refit_squared
 from pegasos._data import Array
 from pegasos._span import newton
 
@@ -49,20 +49,18 @@ class SquaredHingeOnBasis:
 
     def newton(self) -> None:
         """Minimise over all coordinates and the bias."""
-        Phi = self.basis.features
-        self.u, self.bias = self._minimise(Phi, self.u, 0.0)
-        self.scores = self._scores(Phi, self.u)
+        fit = refit_squared(self.basis, self.y, self.C, self.u, self.bias, GAIN)
+        self.u, self.bias = fit.u, fit.bias
+        self.scores = self._scores(self.basis.features, fit.u)
 
     def grow(self) -> None:
         """Take in what the basis has gained, and minimise over its coordinates and the bias alone."""
         Phi = self.basis.features[:, len(self.u) :]
-        u, self.bias = self._minimise(Phi, np.zeros(Phi.shape[1]), self.scores)
+        cost, start = np.full(self.basis.m, 2 * self.C), np.zeros(Phi.shape[1])
+        u, self.bias = newton(
+            Phi, self.y, cost, start, self.bias, True, self.basis.threads, offset=self.scores, small=GAIN
+        )
         self.u, self.scores = np.append(self.u, u), self.scores + self._scores(Phi, u)
-
-    def _minimise(self, Phi: Array, u: Array, offset: Array | float) -> tuple[Array, float]:
-        # newton has ½ before its losses
-        cost = np.full(self.basis.m, 2 * self.C)
-        return newton(Phi, self.y, cost, u, self.bias, True, self.basis.threads, offset=offset, small=GAIN)
 
     def _scores(self, Phi: Array, u: Array) -> Array:
         return np.asarray(Phi @ u.astype(Phi.dtype), dtype=np.float64)
