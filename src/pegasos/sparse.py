@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from pegasos import _slant
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
-from pegasos._distinct import distinct_rows, folds
+from pegasos._distinct import Merged, folds
 from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._kernels import KernelFunction
@@ -302,7 +302,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         self,
         *,
         max_support: int | None = None,
-        cv: Any = 3,
+        cv: int | Iterable[Any] = 3,
         variant: Variant = "projection",
         slant_tol: float = 0.5,
         step: float | Literal["polyak"] = "polyak",
@@ -390,17 +390,20 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         y, sample_weight = unpack(X, y, sample_weight)
         rows = self._matrix(X, reset=True)
         labels = class_labels(rows, y)
-        reference = self._reference().fit(rows, labels, sample_weight)
+        given = row_weights(sample_weight, None, rows.shape[0])
+        merged = Merged(rows, encode_labels(labels)[1], given, apart=self.kernel == "precomputed")
+        rows, labels, weight = merged.take(rows), labels[merged.first], merged.weight
+        reference = self._reference().fit(rows, labels, weight)
         for name in ("cv_shares_", "cv_errors_"):
             vars(self).pop(name, None)
-        most = self.max_support
-        if most is None:
-            most = self._chosen_size(reference, rows, labels, row_weights(sample_weight, None, rows.shape[0]))
-        path = self._path(reference, rows, labels, sample_weight, most)
+        most = self._chosen_size(reference, rows, labels, merged) if self.max_support is None else self.max_support
+        path = self._path(reference, rows, labels, weight, most)
         small = path.at()
         own = ("n_features_in_", "feature_names_in_")
         vars(self).update({k: v for k, v in vars(small).items() if k.endswith("_") and k not in own})
         self._gamma = small._gamma
+        self.support_ = merged.first[small.support_].astype(np.int32)
+        self.shape_fit_ = (len(merged.group), self.n_features_in_)
         self.certificate_, self.trace_ = reference.certificate_, reference.trace_
         self.n_iter_ = reference.n_iter_
         self.fit_status_ = reference.fit_status_
@@ -428,25 +431,24 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             cache_size=float(self.cache_size),
         )
 
-    def _chosen_size(self, reference: SVC, X: Any, y: Array, given: Array | None) -> int:
+    def _chosen_size(self, reference: SVC, X: Any, y: Array, merged: Merged) -> int:
         """The fewest support vectors whose held-out error is within a standard error of the least."""
-        weight = np.ones(X.shape[0]) if given is None else given
         pairwise = self.kernel == "precomputed"
-        identity = np.arange(X.shape[0]) if pairwise else distinct_rows(X)
         wrong, total = np.zeros(len(SHARES)), 0.0
         machine = self._reference()
         machine.set_params(gamma=reference._gamma, checkpoint=None, callback=None, verbose=False)
-        for train, test in self._splits(identity, X, y, weight):
+        for inner, outer in self._splits(merged, y):
+            train, test = np.flatnonzero(inner), np.flatnonzero(outer)
             if not len(test) or len(np.unique(y[train])) < len(reference.classes_):
                 continue
             inside = X[train][:, train] if pairwise else X[train]
             outside = X[test][:, train] if pairwise else X[test]
-            model = machine.fit(inside, y[train], weight[train])
-            sizes = _shares(len(np.unique(identity[train[model.support_]])))
-            path = self._path(model, inside, y[train], weight[train], sizes[-1])
-            wrong += path.errors(outside, y[test], sizes, weight[test]) * float(weight[test].sum())
-            total += float(weight[test].sum())
-        sizes = _shares(len(np.unique(identity[reference.support_])))
+            model = machine.fit(inside, y[train], inner[train])
+            sizes = _shares(len(model.support_))
+            path = self._path(model, inside, y[train], inner[train], sizes[-1])
+            wrong += path.errors(outside, y[test], sizes, outer[test]) * float(outer.sum())
+            total += float(outer.sum())
+        sizes = _shares(len(reference.support_))
         if total == 0:  # classes of a row or two: nothing to choose by
             return sizes[-1]
         self.cv_shares_, self.cv_errors_ = np.array(SHARES), wrong / total
@@ -454,17 +456,17 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         enough = self.cv_errors_ <= least + np.sqrt(least * (1 - least) / total)
         return sizes[int(np.argmax(enough))]
 
-    def _splits(self, identity: Array, X: Any, y: Array, weight: Array) -> Iterator[tuple[Array, Array]]:
-        """Row numbers to train and to test on, of weight above 0."""
+    def _splits(self, merged: Merged, y: Array) -> Iterator[tuple[Array, Array]]:
+        """Weights of the distinct rows to train with, and to test with."""
         if isinstance(self.cv, Real):
-            used = np.flatnonzero(weight > 0)
-            fold = folds(identity[used], encode_labels(y[used])[1], int(self.cv))
+            codes = encode_labels(y)[1]
+            fold = folds(merged.identity, codes, int(self.cv))
             for k in range(int(self.cv)):
-                yield used[fold != k], used[fold == k]
+                yield merged.weight * (fold != k), merged.weight * (fold == k)
             return
-        for train, test in check_cv(self.cv, y, classifier=True).split(X, y):
-            train, test = np.asarray(train), np.asarray(test)
-            yield train[weight[train] > 0], test[weight[test] > 0]
+        given = np.where(merged.group >= 0, 0, -1)
+        for train, test in check_cv(self.cv, y[merged.group], classifier=True).split(given, y[merged.group]):
+            yield merged.weights_of(np.asarray(train)), merged.weights_of(np.asarray(test))
 
 
 def _shares(support: int) -> list[int]:
