@@ -1070,3 +1070,20 @@ def forgetron(K: Array, y: Array, order: Iterable[int], budget: int | None) -> P
         scales.append(phi)
         costs.append(Q)
     return Perceptron(rows, coef, mistakes, scales, costs)
+
+
+def optimally_sparse(K, y, g, b, eps=0.5, eta=0.5, steps=10_000):
+    """Section 4 of the sparse SVM paper, bias kept: coefficients of y_i φ_i, from the whole kernel matrix K.
+
+    The row that falls short the most of min(1, y g) − y b is stepped on, until none does by more than eps.
+    """
+    alpha = np.zeros(len(y))
+    active = y * g > 0
+    h = np.minimum(1, y * g) - y * b
+    for _ in range(steps):
+        short = np.where(active, h - y * (K @ (alpha * y)), -np.inf)
+        i = int(np.argmax(short))
+        if short[i] <= eps:
+            return alpha
+        alpha[i] += short[i] / K[i, i] if eta == "polyak" else eta
+    raise AssertionError("did not end")

@@ -23,7 +23,7 @@ FLOORS = [
     {"_core", "_atomic", "_threads"},
     {"_data", "losses"},
     {"_problem", "_dataset", "_targets", "_kernels"},
-    {"_certificate", "_trace", "_kernel_rows"},
+    {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span"},
     {"_engine", "_kernel_problem"},
     {
         "solvers",
@@ -44,7 +44,10 @@ FLOORS = [
     {"_fit", "_stop", "_checkpoint", "_stream"},
     {"_estimator"},
     {"_linear", "_kernel_model"},
-    {"linear", "kernel", "sparse", "sequence", "path", "_basis", "_greedy"},
+    {"linear", "kernel", "sequence", "path", "_basis", "_greedy"},
+    {"_reference"},
+    {"_sparse_path"},
+    {"sparse"},
     {"plots", "io", "_report", "dask", "cli", "experiments", "__init__", "__main__"},
 ]
 FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
@@ -166,7 +169,15 @@ def test_public_names_are_documented(thing):
 
 
 def methods():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.Trace):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparsePath,
+        pegasos.SparseSVC,
+        pegasos.Trace,
+    ):
         for name, method in vars(cls).items():
             if not name.startswith("_") and (callable(method) or hasattr(method, "__get__")):
                 yield pytest.param(getattr(method, "fn", method), id=f"{cls.__name__}.{name}")
@@ -184,7 +195,7 @@ def test_all_is_sorted_complete_and_true(module):
 
 
 def test_every_parameter_is_documented():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR):
+    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparseSVC, pegasos.sparsify):
         doc = inspect.getdoc(cls)
         missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
         assert not missing

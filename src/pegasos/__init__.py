@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.kernel import SVC, SVR
     from pegasos.linear import LinearSVC, LinearSVR
+    from pegasos.sparse import Guarantee, RandomizedClassifier, SparsePath, SparseSVC, sparsify
     from pegasos.solvers import SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 __version__ = "0.1.0"
@@ -24,12 +25,16 @@ __all__ = [
     "Certificate",
     "Checkpoint",
     "CuttingPlane",
+    "Guarantee",
     "InteriorPoint",
     "LinearSVC",
     "LinearSVR",
     "Norma",
     "Pegasos",
+    "RandomizedClassifier",
     "SmoothedNewton",
+    "SparsePath",
+    "SparseSVC",
     "Trace",
     "datasets",
     "experiments",
@@ -39,6 +44,7 @@ __all__ = [
     "plots",
     "save",
     "solvers",
+    "sparsify",
     "theory",
 ]
 
@@ -53,12 +59,16 @@ __getattr__, __dir__ = _lazy.names(
         "Certificate": "_certificate",
         "Checkpoint": "_trace",
         "CuttingPlane": "solvers",
+        "Guarantee": "sparse",
         "InteriorPoint": "solvers",
         "LinearSVC": "linear",
         "LinearSVR": "linear",
         "Norma": "solvers",
         "Pegasos": "solvers",
+        "RandomizedClassifier": "sparse",
         "SmoothedNewton": "solvers",
+        "SparsePath": "sparse",
+        "SparseSVC": "sparse",
         "Trace": "_trace",
         "datasets": "datasets",
         "experiments": "experiments",
@@ -68,6 +78,7 @@ __getattr__, __dir__ = _lazy.names(
         "plots": "plots",
         "save": "io",
         "solvers": "solvers",
+        "sparsify": "sparse",
         "theory": "theory",
     },
 )

@@ -114,7 +114,7 @@ class SparsePath:
     Examples
     --------
     >>> from pegasos import SVC, sparsify
-    >>> from pegasos.datasets import make_moons
+    >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
     >>> path = sparsify(SVC(C=10, gamma=1).fit(X, y), X, y, max_support=20)
     >>> path.n_support
@@ -268,6 +268,8 @@ class SparsePath:
         -------
         matplotlib Axes
         """
-        from pegasos._lazy import plots
+        from importlib import import_module
 
-        return plots().plot_sparse_path(self, X, y, ax=ax)
+        # a floor above: pictures may look at models, models do not need pictures
+        display = import_module("pegasos.plots").SparsePathDisplay
+        return display.from_path(self, X, y, ax=ax).ax_
