@@ -103,7 +103,7 @@ def basic(task: Task, sizes: Sequence[int]) -> list[Any]:
     return [path.at(n) for n in sizes if n <= path.n_support]
 
 
-def aggressive(task: Task, sizes: Sequence[int], tols: Sequence[float] = (1.0, 0.5, 0.25, 0.125)) -> list[Any]:
+def aggressive(task: Task, sizes: Sequence[int], tols: Sequence[float] = (0.5, 0.25, 0.125)) -> list[Any]:
     """The variant of its section 6.1, a run to the end for each ε, while there are few enough points."""
     found: list[Any] = []
     for tol in tols:
@@ -234,7 +234,7 @@ def table(points: list[Point], fractions: Sequence[float]) -> str:
             mine = [p for p in points if (p.problem, p.method) == (problem, method)]
             for part in fractions:
                 # Half a point of rounding, and no machine of a much smaller size in its place.
-                fitting = [p for p in mine if 0.5 * part < p.fraction <= part * 1.01]
+                fitting = [p for p in mine if 0.8 * part < p.fraction <= part * 1.01]
                 cells.append(f"{max(fitting, key=lambda p: p.size).ratio:.3f}" if fitting else "–")
         lines.append(f"| {method} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
