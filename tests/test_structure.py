@@ -24,7 +24,7 @@ FLOORS = [
     {"_data", "losses"},
     {"_problem", "_dataset", "_targets", "_kernels"},
     {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span"},
-    {"_engine", "_kernel_problem"},
+    {"_engine", "_kernel_problem", "_move"},
     {
         "solvers",
         "_lanes",
@@ -169,7 +169,15 @@ def test_public_names_are_documented(thing):
 
 
 def methods():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparsePath, pegasos.SparseSVC, pegasos.Trace):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparsePath,
+        pegasos.SparseSVC,
+        pegasos.Trace,
+    ):
         for name, method in vars(cls).items():
             if not name.startswith("_") and (callable(method) or hasattr(method, "__get__")):
                 yield pytest.param(getattr(method, "fn", method), id=f"{cls.__name__}.{name}")

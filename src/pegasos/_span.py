@@ -91,17 +91,16 @@ class Span:
                 block = rows.block(order, cols)[:, : len(cols)]
                 np.matmul(block.T, back, out=self.features[first : first + len(cols)])
 
-    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None) -> tuple[Array, float]:
+    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool) -> tuple[Array, float]:
         """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows."""
         n = n if self.nested else self.features.shape[1]
         features = self.features[:, :n]
-        u = np.zeros(n) if start is None or len(start) < n else start[:n].astype(np.float64)
-        u, bias = newton(features, sign, cost, u, bias, learn, self.threads)
+        u, bias = newton(features, sign, cost, np.zeros(n), bias, learn, self.threads)
         return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
 
 
 def newton(
-    features: Array, sign: Array, cost: Array, u: Array, bias: float, learn: bool, threads: int
+    features: Array, sign: Array, cost: Array, u: Array, bias: float, learn: bool, threads: int, steps: int = STEPS
 ) -> tuple[Array, float]:
     """The minimum of ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² over u, and over b if ``learn``."""
     n = features.shape[1]
@@ -118,7 +117,7 @@ def newton(
 
         s = scores(theta)
         now = value(s, theta)
-        for _ in range(STEPS):
+        for _ in range(steps):
             slack = 1 - sign * s
             index = np.flatnonzero((slack > 0) & (cost > 0))
             gradient, H = _derivatives(features, index, sign, cost, slack, theta, pool)
