@@ -258,10 +258,13 @@ def plot(points: list[Point], path: Path) -> None:
             mine = sorted((p.size, p.error) for p in here if p.method == label)
             if mine:
                 x, y = zip(*mine, strict=True)
-                line = "none" if label in OWN_SIZE else "-"
-                axes.plot(x, y, marker="o", markersize=4, linestyle=line, color=f"C{number}", label=label)
+                line = "none" if label in OWN_SIZE else "-" if number < 10 else "--"  # ten colours
+                marker = "o" if number < 10 else "s"
+                axes.plot(x, y, marker=marker, markersize=4, linestyle=line, color=f"C{number}", label=label)
         axes.set(xscale="log", title=f"{problem} (reference: {reference.size})", xlabel="points", ylabel="test error")
-        axes.set_ylim(0.9 * reference.error, min(1.0, 3 * reference.error))
+        # Most methods on the picture, and the differences between the good ones to be seen.
+        top = min(1.2 * float(np.median([p.error for p in here])), 3 * reference.error)
+        axes.set_ylim(0.93 * reference.error, max(top, 1.1 * reference.error))
         axes.grid(alpha=0.3)
     for axes in list(grid.flat)[len(problems) :]:
         axes.set_visible(False)

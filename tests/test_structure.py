@@ -24,7 +24,7 @@ FLOORS = [
     {"_data", "losses"},
     {"_problem", "_dataset", "_targets", "_kernels"},
     {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span"},
-    {"_engine", "_kernel_problem"},
+    {"_engine", "_kernel_problem", "_move"},
     {
         "solvers",
         "_lanes",

@@ -60,7 +60,9 @@ class Merged:
         used = np.flatnonzero(self._given > 0)
         identity = np.arange(m) if apart else distinct_rows(X)
         self.group = np.zeros(m, dtype=np.int64)
-        _, first, place = np.unique(np.stack([codes[used], identity[used]]), axis=1, return_index=True, return_inverse=True)
+        _, first, place = np.unique(
+            np.stack([codes[used], identity[used]]), axis=1, return_index=True, return_inverse=True
+        )
         self.first, self.group[used] = used[first], place.ravel()
         if given is None and len(self.first) == m:
             self.first = self.group = np.arange(m)

@@ -91,14 +91,11 @@ class Span:
                 block = rows.block(order, cols)[:, : len(cols)]
                 np.matmul(block.T, back, out=self.features[first : first + len(cols)])
 
-    def fit(
-        self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None
-    ) -> tuple[Array, float]:
+    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool) -> tuple[Array, float]:
         """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows."""
         n = n if self.nested else self.features.shape[1]
         features = self.features[:, :n]
-        u = np.zeros(n) if start is None or len(start) < n else start[:n].astype(np.float64)
-        u, bias = newton(features, sign, cost, u, bias, learn, self.threads)
+        u, bias = newton(features, sign, cost, np.zeros(n), bias, learn, self.threads)
         return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
 
 
@@ -110,6 +107,7 @@ def newton(
     bias: float,
     learn: bool,
     threads: int,
+    steps: int = STEPS,
     *,
     offset: Array | float = 0.0,
     small: float = SMALL,
@@ -132,7 +130,7 @@ def newton(
 
         s = scores(theta) + offset
         now = value(s, theta)
-        for _ in range(STEPS):
+        for _ in range(steps):
             slack = 1 - sign * s
             index = np.flatnonzero((slack > 0) & (cost > 0))
             gradient, H = _derivatives(features, index, sign, cost, slack, theta, pool)

@@ -7,10 +7,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from pegasos._data import Array
 from pegasos._dataset import unpack
+from pegasos._move import Mover
 from pegasos._reference import Pair, Reference
 from pegasos._slant import Run, slant_loss
 from pegasos._span import Span
@@ -99,6 +101,8 @@ class SparsePath:
         How support vectors were chosen.
     refitted : bool
         Whether coefficients are fitted anew for each size.
+    moved : bool
+        Whether support vectors have moved away from the rows they began as.
     order : ndarray of int
         Rows of X, in the order in which they became support vectors.
     n_support : int
@@ -133,12 +137,13 @@ class SparsePath:
         refit: bool,
         learn: bool,
         runs: list[Run],
-        starts: list[Array],
+        move: bool,
         shares: list[Array],
     ) -> None:
-        self._reference, self._learn, self._starts, self._shares = reference, learn, starts, shares
+        self._reference, self._learn, self._shares = reference, learn, shares
         self.reference = reference.model
         self.variant, self.refitted, self.order, self.runs = variant, refit, order, runs
+        self.moved = move
         self.best_n_support: int | None = None
         self._spans: dict[int, Span] = {}
         self._models: dict[int, SVC] = {}
@@ -198,11 +203,23 @@ class SparsePath:
             count = int(np.count_nonzero(own[:n]))
             coef = np.zeros(n)
             span = self._span(p, self.order[own], pair, count)
-            start = self._starts[p] if self._starts else None
-            coef[own[:n]], bias = span.fit(count, pair.sign, pair.cost, pair.bias, self._learn, start)
+            coef[own[:n]], bias = span.fit(count, pair.sign, pair.cost, pair.bias, self._learn)
             coefs.append(coef)
             biases.append(bias)
-        return ref.compressed(support, coefs, biases)
+        model = ref.compressed(support, coefs, biases)
+        return self._with_moved(model) if self.moved and n else model
+
+    def _with_moved(self, model: SVC) -> SVC:
+        """The model of two classes with its vectors moved."""
+        ref, (pair,) = self._reference, self._reference.pairs
+        mover = Mover(ref.X, pair.sign, pair.cost, ref.kernel.gamma, self._learn, ref.threads)
+        margin = pair.sign * model.decision_function(ref.X)
+        beta = model._pair_coefficients()[0]
+        Z, beta, bias = mover.moved(model.support_vectors_, beta, float(model.intercept_[0]), margin)
+        model.support_vectors_ = sparse.csr_matrix(Z) if sparse.issparse(ref.X) else Z
+        model.dual_coef_ = model._like_rows(beta[None], ref.X)
+        model.intercept_ = np.array([bias])
+        return model
 
     def _span(self, p: int, order: Array, pair: Pair, count: int) -> Span:
         """The coordinates for a pair; kept, for every size, if the kernel allows it."""
@@ -248,12 +265,11 @@ class SparsePath:
     def guarantee(self, n_support: int | None = None) -> Guarantee:
         """What the training rows say of the model of that size: one pass over them for it, one for the reference."""
         ref, model = self._reference, self.at(n_support)
-        coefs, support = model._pair_coefficients(), np.asarray(model.support_, dtype=np.int64)
+        scores = model._pair_scores(ref.X)
         worst, slant, hinge, total = -np.inf, 0.0, 0.0, 0.0
-        for pair, coef, bias in zip(ref.pairs, coefs, model.intercept_, strict=True):
+        for pair, score in zip(ref.pairs, scores.T, strict=True):
             g = pair.sign * (ref.scores(pair, pair.rows) + pair.bias)
-            small = Pair(pair.rows, pair.sign, pair.cost, support, coef, float(bias))
-            s = pair.sign * (ref.scores(small, pair.rows) + bias)
+            s = pair.sign * score[pair.rows]
             active = (g > 0) & (pair.cost > 0)
             worst = max(worst, float((np.minimum(1.0, g) - s)[active].max(initial=-np.inf)))
             slant += float(pair.cost @ slant_loss(s))

@@ -17,6 +17,7 @@ from pegasos._distinct import Merged, folds
 from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._kernels import KernelFunction
+from pegasos._move import COLUMNS, movable
 from pegasos._reference import Pair, Reference
 from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
@@ -46,6 +47,7 @@ def sparsify(
     variant: Variant = "projection",
     bias: Literal["learn", "keep"] = "learn",
     refit: bool = True,
+    move: bool | Literal["auto"] = "auto",
     validation: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
     max_iter: int = 1_000_000,
@@ -78,6 +80,10 @@ def sparsify(
     refit : bool, default=True
         Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss and the reference's C.
         False, which "projection" does not have: those of the paper, with its guarantee.
+    move : bool or "auto", default="auto"
+        Let the refitted support vectors move, so that ``support_vectors_`` are no longer rows of X (``support_`` says
+        where they began). For kernel="rbf" and two classes. "auto": there, up to 512 columns, since moved vectors are
+        dense.
     validation : tuple (X, y), default=None
         Rows that choose the size which ``path.at()`` returns.
     max_iter : int, default=1000000
@@ -109,21 +115,24 @@ def sparsify(
     True
     """
     _check(max_support, tol, step, variant, bias, refit, max_iter, cache_size)
+    _check_move(move, refit)
     n_jobs = getattr(model, "n_jobs", None) if n_jobs is None else n_jobs
     ref = Reference(model, X, y, sample_weight, float(cache_size), n_jobs)
-    learn = bias == "learn"
+    learn, moves = bias == "learn", _moves(move, refit, ref)
     if variant == "projection":
         most = max(1, int(np.ceil(SHARE * ref.n_support))) if max_support is None else int(max_support)
-        path = _projected(ref, most, learn)
+        path = _projected(ref, most, learn, moves)
     else:
         most = ref.m if max_support is None else int(max_support)
-        path = _published(ref, most, learn, refit, variant, float(tol), step, int(max_iter))
+        path = _published(ref, most, learn, refit, moves, variant, float(tol), step, int(max_iter))
     if validation is not None:
         path.best_n_support = path._best_size(*validation)
     return path
 
 
-def _check(max_support: Any, tol: Any, step: Any, variant: Any, bias: Any, refit: Any, max_iter: Any, cache: Any) -> None:
+def _check(
+    max_support: Any, tol: Any, step: Any, variant: Any, bias: Any, refit: Any, max_iter: Any, cache: Any
+) -> None:
     """Refuse parameters that no data could make right."""
 
     def number(value: Any) -> bool:
@@ -175,7 +184,7 @@ def _merged(orders: list[Array], most: int) -> tuple[Array, list[Array]]:
 
 
 def _published(
-    ref: Reference, most: int, learn: bool, refit: bool, variant: str, tol: float, step: Any, max_iter: int
+    ref: Reference, most: int, learn: bool, refit: bool, moves: bool, variant: str, tol: float, step: Any, max_iter: int
 ) -> SparsePath:
     runs = []
     for pair in ref.pairs:
@@ -200,22 +209,32 @@ def _published(
         )
     orders = [pair.rows[np.array(run.order, dtype=np.int64)] for pair, run in zip(ref.pairs, runs, strict=True)]
     order, shares = _merged(orders, most)
-    return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, starts=[], shares=shares)
+    return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, move=moves, shares=shares)
 
 
-def _projected(ref: Reference, most: int, learn: bool) -> SparsePath:
-    orders, starts = [], []
+def _projected(ref: Reference, most: int, learn: bool, moves: bool) -> SparsePath:
+    orders = []
     for pair in ref.pairs:
         candidates = _candidates(pair, most)
-        order, u = project(ref.rows, candidates, ref.scores(pair, candidates), most)
+        order, _ = project(ref.rows, candidates, ref.scores(pair, candidates), most)
         orders.append(order)
-        starts.append(u)
     order, shares = _merged(orders, most)
-    # with several pairs each has vectors of the others, too, and its coordinates are other ones
-    starts = starts if len(orders) == 1 else []
-    return SparsePath(
-        ref, order, variant="projection", refit=True, learn=learn, runs=[], starts=starts, shares=shares
-    )
+    return SparsePath(ref, order, variant="projection", refit=True, learn=learn, runs=[], move=moves, shares=shares)
+
+
+def _check_move(move: Any, refit: bool) -> None:
+    if move not in (True, False, "auto"):
+        raise ValueError(f"move={move!r} must be True, False or 'auto'")
+    if move is True and not refit:
+        raise ValueError("move=True needs refit=True: vectors that move need other coefficients")
+
+
+def _moves(move: Any, refit: bool, ref: Reference) -> bool:
+    """Whether vectors are to move; refuse what cannot."""
+    able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
+    if move is True and not able:
+        raise ValueError("move=True needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'")
+    return bool(refit and able and move and (move is True or ref.X.shape[1] <= COLUMNS))
 
 
 def _candidates(pair: Pair, wanted: int) -> Array:
@@ -258,7 +277,7 @@ class SparseSVC(SVC):
         standard error of the least, of 1, 2, 5, 10, 20 and 40 % of the reference's.
     cv : int, splitter or iterable of (train, test), default=3
         Folds of that cross-validation. Those of a number are made by class, with equal rows in the same fold.
-    variant, step, bias, refit
+    variant, step, bias, refit, move
         As for :func:`sparsify`.
     slant_tol : float, default=0.5
         ``tol`` of :func:`sparsify`.
@@ -308,6 +327,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         step: float | Literal["polyak"] = "polyak",
         bias: Literal["learn", "keep"] = "learn",
         refit: bool = True,
+        move: bool | Literal["auto"] = "auto",
         C: float = 1.0,
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
@@ -364,12 +384,14 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         self.step = step
         self.bias = bias
         self.refit = refit
+        self.move = move
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         _check(
             self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, float(self.cache_size)
         )
+        _check_move(self.move, bool(self.refit))
         if isinstance(self.cv, Real):
             self._check_number("cv", low=2, strict=False, whole=True)
 
@@ -395,12 +417,12 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         rows, labels, weight = merged.take(rows), labels[merged.first], merged.weight
         reference = self._reference().fit(rows, labels, weight)
         for name in ("cv_shares_", "cv_errors_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         most = self._chosen_size(reference, rows, labels, merged) if self.max_support is None else self.max_support
         path = self._path(reference, rows, labels, weight, most)
         small = path.at()
         own = ("n_features_in_", "feature_names_in_")
-        vars(self).update({k: v for k, v in vars(small).items() if k.endswith("_") and k not in own})
+        self.__dict__.update({k: v for k, v in vars(small).items() if k.endswith("_") and k not in own})
         self._gamma = small._gamma
         self.support_ = merged.first[small.support_].astype(np.int32)
         self.shape_fit_ = (len(merged.group), self.n_features_in_)
@@ -427,6 +449,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             variant=self.variant,
             bias=self.bias,
             refit=self.refit,
+            move=self.move,
             sample_weight=sample_weight,
             cache_size=float(self.cache_size),
         )
@@ -458,9 +481,8 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
 
     def _splits(self, merged: Merged, y: Array) -> Iterator[tuple[Array, Array]]:
         """Weights of the distinct rows to train with, and to test with."""
-        if isinstance(self.cv, Real):
-            codes = encode_labels(y)[1]
-            fold = folds(merged.identity, codes, int(self.cv))
+        if isinstance(self.cv, int | np.integer):
+            fold = folds(merged.identity, encode_labels(y)[1], int(self.cv))
             for k in range(int(self.cv)):
                 yield merged.weight * (fold != k), merged.weight * (fold == k)
             return
