@@ -1163,3 +1163,77 @@ def _newton(X: Array, y: Array, loss: Any, lam: float, c: Array, free: bool) -> 
         w = w + t * d
     u = loss.slope(Z @ w.T, y)
     return (w[..., :-1], w[..., -1], u) if free else (w, 0.0, u)
+
+
+def kernel_optimum(K: Array, y: Array, *, loss: str | Loss, C: float) -> float:
+    """min ½‖w‖² + C Σ ℓ(y_i, ⟨w, φ(x_i)⟩ + b) for ⟨φ(x_i), φ(x_j)⟩ = K_ij, on features whose inner products are K."""
+    values, vectors = np.linalg.eigh(K)
+    lam = 1 / (C * len(y))
+    features = vectors * np.sqrt(np.maximum(values, 0))
+    return optimum(features, y, loss=loss, lam=lam, bias="unregularized").primal / lam
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Perceptrons on a budget
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Perceptron(NamedTuple):
+    """Points in the order of their mistakes, coefficients, the number of mistakes, and the Forgetron's φ and Q."""
+
+    rows: list[int]
+    coef: list[float]
+    mistakes: int
+    scales: list[float]
+    costs: list[float]
+
+
+def forgetron(K: Array, y: Array, order: Iterable[int], budget: int | None) -> Perceptron:
+    """One row at a time. φ by bisection on its definition; without a budget this is the perceptron."""
+    rows: list[int] = []
+    coef: list[float] = []
+    scales: list[float] = []
+    costs, mistakes, Q = [0.0], 0, 0.0
+    for i in order:
+        if y[i] * sum(a * K[j, i] for j, a in zip(rows, coef, strict=True)) > 0:
+            continue
+        mistakes += 1
+        rows, coef = [*rows, int(i)], [*coef, float(y[i])]
+        if budget is None or len(rows) <= budget:
+            continue
+        r, sigma = rows[0], abs(coef[0])
+        mu = y[r] * sum(a * K[j, r] for j, a in zip(rows, coef, strict=True))
+
+        def cost(phi: float, sigma: float = sigma, mu: float = mu) -> float:
+            return float((phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu)
+
+        phi, room = 1.0, 15 / 32 * mistakes - Q
+        if cost(1.0) > room:
+            lo, hi = 0.0, 1.0
+            for _ in range(80):
+                phi = 0.5 * (lo + hi)
+                lo, hi = (phi, hi) if cost(phi) <= room else (lo, phi)
+            phi = lo
+        Q += cost(phi)
+        coef = [phi * a for a in coef][1:]
+        rows = rows[1:]
+        scales.append(phi)
+        costs.append(Q)
+    return Perceptron(rows, coef, mistakes, scales, costs)
+
+
+def optimally_sparse(K, y, g, b, eps=0.5, eta=0.5, steps=10_000):
+    """Section 4 of the sparse SVM paper, bias kept: coefficients of y_i φ_i, from the whole kernel matrix K.
+
+    The row that falls short the most of min(1, y g) − y b is stepped on, until none does by more than eps.
+    """
+    alpha = np.zeros(len(y))
+    active = y * g > 0
+    h = np.minimum(1, y * g) - y * b
+    for _ in range(steps):
+        short = np.where(active, h - y * (K @ (alpha * y)), -np.inf)
+        i = int(np.argmax(short))
+        if short[i] <= eps:
+            return alpha
+        alpha[i] += short[i] / K[i, i] if eta == "polyak" else eta
+    raise AssertionError("did not end")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import pegasos
-from pegasos import io, losses, solvers
+from pegasos import experiments, io, losses, solvers
 
 pytestmark = pytest.mark.unsanitized
 
@@ -23,8 +23,8 @@ FLOORS = [
     {"_core", "_atomic", "_threads"},
     {"_data", "losses"},
     {"_problem", "_dataset", "_targets", "_kernels", "_kernel_layout"},
-    {"_certificate", "_trace", "_kernel_rows"},
-    {"_engine", "_kernel_problem", "_kernel_certificate"},
+    {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span"},
+    {"_engine", "_kernel_problem", "_kernel_certificate", "_move"},
     {
         "solvers",
         "_lanes",
@@ -51,7 +51,10 @@ FLOORS = [
     {"_fit", "_stop", "_checkpoint", "_stream", "_kernel_stream"},
     {"_estimator"},
     {"_linear", "_kernel_model"},
-    {"linear", "kernel", "sparse", "sequence", "path"},
+    {"linear", "kernel", "sequence", "path", "_basis", "_greedy"},
+    {"_reference"},
+    {"_sparse_path"},
+    {"sparse"},
     {"plots", "io", "_report", "dask", "cli", "experiments", "__init__", "__main__"},
 ]
 FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
@@ -158,7 +161,7 @@ def test_importing_and_fitting_is_light():
 
 
 def public():
-    for module in (pegasos, io, losses, solvers):
+    for module in (pegasos, experiments, io, losses, solvers):
         for name in module.__all__:
             if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -173,7 +176,15 @@ def test_public_names_are_documented(thing):
 
 
 def methods():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.Trace):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparsePath,
+        pegasos.SparseSVC,
+        pegasos.Trace,
+    ):
         for name, method in vars(cls).items():
             if not name.startswith("_") and (callable(method) or hasattr(method, "__get__")):
                 yield pytest.param(getattr(method, "fn", method), id=f"{cls.__name__}.{name}")
@@ -184,14 +195,14 @@ def test_public_methods_are_documented(method):
     assert (method.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("module", [pegasos, io, losses, solvers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [pegasos, experiments, io, losses, solvers], ids=lambda m: m.__name__)
 def test_all_is_sorted_complete_and_true(module):
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)
 
 
 def test_every_parameter_is_documented():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR):
+    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparseSVC, pegasos.sparsify):
         doc = inspect.getdoc(cls)
         missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
         assert not missing

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pegasos import _lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, io, losses, plots, solvers, theory
+    from pegasos import datasets, experiments, io, losses, plots, solvers, theory
     from pegasos._certificate import Certificate
     from pegasos._trace import Checkpoint, Trace
     from pegasos.io import load, save
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Pegasos,
         SmoothedNewton,
     )
+    from pegasos.sparse import Guarantee, RandomizedClassifier, SparsePath, SparseSVC, sparsify
 
 __version__ = "0.1.0"
 
@@ -38,21 +39,27 @@ __all__ = [
     "Certificate",
     "Checkpoint",
     "CuttingPlane",
+    "Guarantee",
     "InteriorPoint",
     "LinearSVC",
     "LinearSVR",
     "Norma",
     "Nystroem",
     "Pegasos",
+    "RandomizedClassifier",
     "SmoothedNewton",
+    "SparsePath",
+    "SparseSVC",
     "Trace",
     "datasets",
+    "experiments",
     "io",
     "load",
     "losses",
     "plots",
     "save",
     "solvers",
+    "sparsify",
     "theory",
 ]
 
@@ -69,21 +76,27 @@ __getattr__, __dir__ = _lazy.names(
         "Certificate": "_certificate",
         "Checkpoint": "_trace",
         "CuttingPlane": "solvers",
+        "Guarantee": "sparse",
         "InteriorPoint": "solvers",
         "LinearSVC": "linear",
         "LinearSVR": "linear",
         "Norma": "solvers",
         "Nystroem": "solvers",
         "Pegasos": "solvers",
+        "RandomizedClassifier": "sparse",
         "SmoothedNewton": "solvers",
+        "SparsePath": "sparse",
+        "SparseSVC": "sparse",
         "Trace": "_trace",
         "datasets": "datasets",
+        "experiments": "experiments",
         "io": "io",
         "load": "io",
         "losses": "losses",
         "plots": "plots",
         "save": "io",
         "solvers": "solvers",
+        "sparsify": "sparse",
         "theory": "theory",
     },
 )

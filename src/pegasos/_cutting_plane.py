@@ -63,17 +63,10 @@ class _Bundle:
 
     def _best_bias(self, score: Array) -> tuple[float, Array]:
         """The best free bias for these scores (0 if there is none) and the balanced slopes there."""
-        p, slope = self.problem, self.problem.core.slope
+        p = self.problem
         if p.bias != "free":
-            return 0.0, slope(score, self.y)
-        lo, hi, flat = p.core.best_offset(score, self.y, p.c, self.bias)
-        middle = 0.5 * (lo + hi)
-        if flat:
-            return middle, slope(score + middle, self.y)
-        left, right = slope(score + lo, self.y), slope(score + hi, self.y)
-        up, down = float(p.c @ left), -float(p.c @ right)
-        share = down / (up + down)
-        return middle, share * left + (1 - share) * right
+            return 0.0, p.core.slope(score, self.y)
+        return balanced_slopes(p.core, score, self.y, p.c, self.bias)
 
     def _cut(self, w: Array, score: Array) -> None:
         p = self.problem
@@ -157,6 +150,18 @@ class _Bundle:
             middle = 0.5 * (lo + hi)
             lo, hi = (lo, middle) if rises(middle) else (middle, hi)
         return lo
+
+
+def balanced_slopes(core: Any, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
+    """The best bias for these scores, looked for from ``start``, and minus-slopes u there with Σ c_i u_i = 0."""
+    lo, hi, flat = core.best_offset(score, y, c, start)
+    middle = 0.5 * (lo + hi)
+    if flat:
+        return middle, core.slope(score + middle, y)
+    left, right = core.slope(score + lo, y), core.slope(score + hi, y)
+    up, down = float(c @ left), -float(c @ right)
+    share = down / (up + down)
+    return middle, share * left + (1 - share) * right
 
 
 class CuttingPlaneEngine:

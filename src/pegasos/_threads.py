@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -31,3 +35,14 @@ def _blas() -> Any:
 def one_blas_thread() -> Any:
     """A context in which BLAS has one thread: its bits would depend on their number."""
     return _blas().limit(limits=1, user_api="blas")
+
+
+def with_one_blas_thread(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """The function, run in that context."""
+
+    @wraps(function)
+    def run(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
+        with one_blas_thread():
+            return function(*args, **kwargs)
+
+    return run

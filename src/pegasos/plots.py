@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pegasos._data import Array
+from pegasos._dataset import unpack
 from pegasos._trace import Trace
 
-__all__ = ["ConvergenceDisplay"]
+__all__ = ["ConvergenceDisplay", "SparsePathDisplay"]
 
 X = Literal["seconds", "epochs"]
 Y = Literal["both", "suboptimality", "relative_gap"]
@@ -232,3 +233,58 @@ def _new_axes() -> Any:
             "pegasos.plots needs matplotlib: pip install 'pegasos[plots]'", name=error.name
         ) from None
     return plt.subplots()[1]
+
+
+class SparsePathDisplay:
+    """Error against the number of support vectors, beside the error of the model that was compressed.
+
+    Parameters
+    ----------
+    sizes : ndarray of int
+        Support vectors.
+    errors : ndarray
+        Share of wrong labels at each size.
+    reference : tuple (int, float)
+        Support vectors and error of the reference.
+
+    Attributes
+    ----------
+    ax_, figure_
+        matplotlib's axes and figure.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from pegasos import SVC, sparsify
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> path = sparsify(SVC(C=10, gamma=1).fit(X, y), X, y, max_support=20)
+    >>> SparsePathDisplay.from_path(path, X, y).ax_.get_xlabel()
+    'support vectors'
+    """
+
+    def __init__(self, sizes: Array, errors: Array, reference: tuple[int, float]) -> None:
+        self.sizes, self.errors, self.reference = sizes, errors, reference
+
+    @classmethod
+    def from_path(cls, path: Any, X: Any, y: Any = None, *, ax: Any = None) -> Self:
+        """Draw the errors of a :class:`~pegasos.SparsePath` on these rows."""
+        y, _ = unpack(X, y, None)
+        error = 1.0 - float(path.reference.score(X, y))
+        return cls(path.sizes, path.errors(X, y), (len(path.reference.support_), error)).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into ``ax``, or into new axes."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        ax.plot(self.sizes, 100 * self.errors, marker=".", label="compressed")
+        ax.axhline(100 * self.reference[1], linestyle="--", color="gray", label=f"reference, {self.reference[0]}")
+        ax.set_xscale("symlog", linthresh=1)
+        ax.set_xlabel("support vectors")
+        ax.set_ylabel("error (%)")
+        ax.legend()
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

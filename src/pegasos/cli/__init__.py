@@ -1,4 +1,4 @@
-"""The ``pegasos`` command: train, predict, evaluate, convert, export, info, report.
+"""The ``pegasos`` command: train, predict, evaluate, convert, export, sparsify, info, report.
 
 Nothing heavy is imported before the arguments are known to be right: a usage error, ``--help`` and ``report`` need
 neither NumPy nor scikit-learn.

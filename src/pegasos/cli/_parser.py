@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pegasos {pegasos.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for add in (_train, _predict, _evaluate, _convert, _export, _info, _report):
+    for add in (_train, _predict, _evaluate, _convert, _export, _sparsify, _info, _report):
         add(commands)
     return parser
 
@@ -157,6 +157,29 @@ def _export(commands: Any) -> None:
     p.add_argument("output", metavar="OUT", help="the file to write")
     p.add_argument("--format", choices=FORMATS, help="format of OUT (default: by its ending)")
     add_talking(p)
+
+
+def _sparsify(commands: Any) -> None:
+    p = _command(
+        commands,
+        "sparsify",
+        "compress a kernel classifier to few support vectors",
+        "  pegasos sparsify heart.model heart.svm -m small.model --max-support 500\n"
+        "  pegasos sparsify heart.model heart.svm -m small.model --validation other.svm",
+    )
+    p.add_argument("model", metavar="MODEL", help=MODEL)
+    p.add_argument("data", metavar="DATA", help="the rows that MODEL was trained on")
+    p.add_argument("-m", "--output", metavar="OUT", required=True, help="the model to write")
+    p.add_argument("--max-support", type=int, metavar="N", help="most support vectors (default: a tenth of MODEL's)")
+    p.add_argument("--validation", metavar="DATA", help="rows that choose the size, up to N")
+    p.add_argument(
+        "--variant", choices=("projection", "aggressive", "basic"), default="projection", help="how they are chosen"
+    )
+    p.add_argument("--no-refit", action="store_true", help="the coefficients of the paper; not for projection")
+    p.add_argument("--tol", type=float, default=0.5, help="where the published variants end")
+    p.add_argument("--format", choices=FORMATS, help="format of OUT (default: by its ending)")
+    add_threads(add_reading(p))
+    add_talking(p, json="the outcome")
 
 
 def _info(commands: Any) -> None:

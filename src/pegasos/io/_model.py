@@ -30,6 +30,7 @@ from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
 from pegasos.kernel import SVC, SVR
 from pegasos.linear import LinearSVC, LinearSVR
 from pegasos.losses import EpsilonInsensitive
+from pegasos.sparse import SparseSVC
 
 FORMAT = "pegasos model"
 VERSION = 1
@@ -66,6 +67,13 @@ LAYOUTS = {
         SVC,
         {"class_weight_": Rule(("classes",)), "n_iter_": Rule(("functions",), "int32", optional=True)},
         {"fit_status_": int, "n_kernel_evaluations_": int},
+        classifier=True,
+        kernel=True,
+    ),
+    "SparseSVC": Layout(
+        SparseSVC,
+        {"class_weight_": Rule(("classes",)), "n_iter_": Rule(("functions",), "int32", optional=True)},
+        {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int},
         classifier=True,
         kernel=True,
     ),

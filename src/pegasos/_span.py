@@ -1,0 +1,177 @@
+"""Few support vectors by projection: greedy choice of a basis, and the machine on it, fitted anew.
+
+A basis φ_{z_1}, …, φ_{z_n} of rows is grown so that the projection of the reference w on its span comes close to w. With
+V the orthonormal coordinates so far (a Cholesky factorisation of K), what is left of each candidate and of w is
+
+    d_j = K_jj − Σ_k V_kj²        r_j = ⟨w − P w, φ_j⟩
+
+and adding j shortens ‖w − Pw‖² by r_j²/d_j. The next one is argmax r_j²/d_j^¾: between that (orthogonal least squares,
+which falls for candidates that are nearly in the span already) and r_j² (orthogonal matching pursuit).
+
+Then w̃ = Σ_k u_k e_k over the orthonormal basis minimises ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² on all rows, by
+Newton's method (Keerthi, Chapelle & DeCoste 2006); Φ = K L⁻ᵀ for K_SS = LLᵀ. The first n columns of Φ are those of the
+first n vectors, so that one Φ serves every size.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from pegasos._data import Array
+from pegasos._threads import one_blas_thread
+
+#: The exponent of d, and the share of K_jj below which a candidate counts as being in the span.
+POWER, SPANNED = 0.75, 1e-4
+
+#: Rows that are summed together: the sums then do not depend on threads.
+BLOCK = 2048
+
+#: Newton's method ends at this relative decrease, or after so many steps.
+SMALL, STEPS = 1e-4, 30
+
+
+def project(rows: Any, candidates: Array, inner: Array, n: int) -> tuple[Array, Array]:
+    """Up to n of the candidates (row numbers), in the order they are chosen, and the coordinates of w on them.
+
+    ``inner`` is ⟨w, φ_j⟩ for each candidate.
+    """
+    own = np.asarray(rows.diagonal())[candidates]
+    d, r = own.copy(), inner.astype(np.float64)
+    floor = SPANNED * np.maximum(own, np.finfo(float).tiny)
+    V = np.zeros((min(n, len(candidates)), len(candidates)), dtype=np.float32)
+    chosen: list[int] = []
+    u: list[float] = []
+    with one_blas_thread():
+        for k in range(len(V)):
+            score = np.where(d > floor, r * r / np.maximum(d, floor) ** POWER, -1.0)
+            j = int(np.argmax(score))
+            if score[j] <= 0:
+                break
+            column = rows.block(candidates[j : j + 1], candidates)[0, : len(candidates)].astype(np.float64)
+            v = (column - V[:k, j] @ V[:k]) / np.sqrt(d[j])
+            V[k] = v
+            length = r[j] / v[j]
+            d -= v * v
+            d[j] = 0.0
+            r -= v * length
+            chosen.append(j)
+            u.append(length)
+    return candidates[chosen], np.array(u)
+
+
+class Span:
+    """Coordinates of rows on the span of some of them, in an order; the first n serve for the first n."""
+
+    def __init__(self, rows: Any, order: Array, threads: int) -> None:
+        """``rows`` a provider, ``order`` the numbers of the vectors among its rows."""
+        self.order, self.threads = order, threads
+        n = len(order)
+        square = np.asarray(rows.block(order, order), dtype=np.float64)[:, :n]
+        square = (square + square.T) / 2
+        scale = float(np.diagonal(square).max(initial=0.0))
+        with one_blas_thread():
+            try:
+                L = np.linalg.cholesky(square + 1e-6 * scale * np.eye(n))
+                self.back = linalg.solve_triangular(L, np.eye(n), lower=True).T
+                self.nested = True
+            except np.linalg.LinAlgError:  # sigmoid and other kernels that are none
+                value, vector = np.linalg.eigh(square)
+                kept = value > 1e-6 * max(float(value.max(initial=0.0)), np.finfo(float).tiny)
+                self.back = vector[:, kept] / np.sqrt(value[kept])
+                self.nested = False
+            kind = np.float32 if rows.dtype == np.float32 else np.float64
+            self.features = np.empty((rows.m, self.back.shape[1]), dtype=kind)
+            back = self.back.astype(kind)
+            for first in range(0, rows.m, 4 * BLOCK):
+                cols = np.arange(first, min(first + 4 * BLOCK, rows.m))
+                block = rows.block(order, cols)[:, : len(cols)]
+                np.matmul(block.T, back, out=self.features[first : first + len(cols)])
+
+    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool) -> tuple[Array, float]:
+        """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows."""
+        n = n if self.nested else self.features.shape[1]
+        features = self.features[:, :n]
+        u, bias = newton(features, sign, cost, np.zeros(n), bias, learn, self.threads)
+        return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
+
+
+def newton(
+    features: Array,
+    sign: Array,
+    cost: Array,
+    u: Array,
+    bias: float,
+    learn: bool,
+    threads: int,
+    steps: int = STEPS,
+    *,
+    offset: Array | float = 0.0,
+    small: float = SMALL,
+) -> tuple[Array, float]:
+    """The minimum of ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² over u, and over b if ``learn``.
+
+    ``offset`` is a part of the scores that stays as it is.
+    """
+    n = features.shape[1]
+    theta = np.append(u, bias)
+    free = n + 1 if learn else n
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+
+        def scores(theta: Array) -> Array:
+            return np.asarray(features @ theta[:n].astype(features.dtype), dtype=np.float64) + theta[n]
+
+        def value(s: Array, theta: Array) -> float:
+            slack = np.maximum(1 - sign * s, 0.0)
+            return float(0.5 * theta[:n] @ theta[:n] + 0.5 * (cost * slack) @ slack)
+
+        s = scores(theta) + offset
+        now = value(s, theta)
+        for _ in range(steps):
+            slack = 1 - sign * s
+            index = np.flatnonzero((slack > 0) & (cost > 0))
+            gradient, H = _derivatives(features, index, sign, cost, slack, theta, pool)
+            # a bias that no row presses on stays where it is
+            H[n, n] += 1e-10 * max(float(H[n, n]), 1.0)
+            way = np.zeros(n + 1)
+            way[:free] = -linalg.solve(H[:free, :free], gradient[:free], assume_a="pos")
+            slope, change, t = float(gradient @ way), scores(way), 1.0
+            while (then := value(s + t * change, theta + t * way)) > now + 1e-4 * t * slope and t > 1e-6:
+                t /= 2
+            if not then < now:
+                break
+            theta, s = theta + t * way, s + t * change
+            gained, now = now - then, then
+            if gained <= small * now:
+                break
+    return theta[:n], float(theta[n])
+
+
+def _derivatives(
+    features: Array, index: Array, sign: Array, cost: Array, slack: Array, theta: Array, pool: ThreadPoolExecutor
+) -> tuple[Array, Array]:
+    """Gradient and Hessian in (u, b), summed block by block."""
+    n = features.shape[1]
+    root = np.sqrt(cost[index])
+    pull = root * slack[index] * sign[index]
+
+    def block(first: int) -> tuple[Array, Array, Array]:
+        part = slice(first, first + BLOCK)
+        A = features[index[part]] * root[part, None].astype(features.dtype)
+        kind = features.dtype
+        return A.T @ A, A.T @ root[part].astype(kind), A.T @ pull[part].astype(kind)
+
+    H, gradient = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
+    for square, side, force in pool.map(block, range(0, len(index), BLOCK)):
+        H[:n, :n] += square
+        H[n, :n] += side
+        gradient[:n] -= force
+    H[:n, n] = H[n, :n]
+    H[n, n] = float(root @ root)
+    H[np.arange(n), np.arange(n)] += 1.0
+    gradient[:n] += theta[:n]
+    gradient[n] = -float(root @ pull)
+    return gradient, H

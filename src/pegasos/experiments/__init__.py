@@ -1,0 +1,48 @@
+"""The sparse kernel machines that the 2013 paper "Learning optimally sparse SVMs" compares itself with, and more.
+
+Every method is a function of a :class:`Task` and the sizes that are wanted, and returns a list of
+:class:`Expansion`; :data:`METHODS` has them by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pegasos.experiments._budget_perceptron import budget_perceptron
+from pegasos.experiments._cpsp import cpsp
+from pegasos.experiments._forgetron import forgetron
+from pegasos.experiments._osuna_girosi import osuna_girosi
+from pegasos.experiments._perceptron import perceptron
+from pegasos.experiments._ramp import ramp
+from pegasos.experiments._random_basis import random_basis
+from pegasos.experiments._reduced_set import reduced_set
+from pegasos.experiments._spsvm import spsvm
+from pegasos.experiments._task import Expansion, Task
+
+__all__ = [
+    "METHODS",
+    "Expansion",
+    "Task",
+    "budget_perceptron",
+    "cpsp",
+    "forgetron",
+    "osuna_girosi",
+    "perceptron",
+    "ramp",
+    "random_basis",
+    "reduced_set",
+    "spsvm",
+]
+
+#: Every method by the name that its results carry.
+METHODS: dict[str, Callable[..., list[Expansion]]] = {
+    "random": random_basis,
+    "spsvm": spsvm,
+    "cpsp": cpsp,
+    "osuna-girosi": osuna_girosi,
+    "reduced-set": reduced_set,
+    "ramp": ramp,
+    "forgetron": forgetron,
+    "rbp": budget_perceptron,
+    "perceptron": perceptron,
+}

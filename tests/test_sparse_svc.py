@@ -1,0 +1,74 @@
+"""SparseSVC: scikit-learn's checks without exception, and what it adds to SVC."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris, make_moons
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import pegasos
+from pegasos import SparseSVC
+from pegasos._distinct import distinct_rows, folds
+
+
+@parametrize_with_checks(
+    [
+        SparseSVC(),
+        SparseSVC(max_support=5),
+        SparseSVC(variant="aggressive", max_support=20),
+        SparseSVC(kernel="precomputed", variant="basic", max_support=20),
+    ]
+)
+def test_checks(estimator, check):
+    check(estimator)
+
+
+def test_size_by_cross_validation():
+    X, y = make_moons(600, noise=0.25, random_state=0)
+    more, labels = make_moons(4000, noise=0.25, random_state=1)
+    model = SparseSVC(C=10, gamma=1.0).fit(X, y)
+    assert len(model.support_) < 0.4 * model.n_reference_support_
+    assert model.cv_errors_.shape == model.cv_shares_.shape
+    full = model._reference().fit(X, y)
+    assert len(full.support_) == model.n_reference_support_
+    assert model.score(more, labels) > full.score(more, labels) - 0.02
+    assert model.certificate_ == full.certificate_ or model.certificate_.primal == full.certificate_.primal
+    other = SparseSVC(C=10, gamma=1.0, cv=StratifiedKFold(4)).fit(X, y)
+    assert other.cv_errors_.shape == model.cv_errors_.shape
+
+
+def test_the_guarantee_of_the_published_method():
+    X, y = make_moons(300, noise=0.25, random_state=0)
+    model = SparseSVC(C=10, gamma=1.0, variant="aggressive", refit=False, max_support=300).fit(X, y)
+    assert model.guarantee_.holds
+    assert model.guarantee_.slant_loss <= model.guarantee_.hinge_loss
+
+
+def test_several_classes_share_vectors(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = SparseSVC(max_support=9).fit(X, y)
+    assert len(model.support_) <= 9
+    assert model.score(X, y) > 0.93
+    assert model.n_support_.sum() == len(model.support_)
+    assert model.decision_function(X).shape == (150, 3)
+    pytest.importorskip("safetensors")
+    pegasos.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(pegasos.load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("bad", [{"cv": 1}, {"cv": 2.5}, {"max_support": -1}, {"slant_tol": 0}], ids=str)
+def test_bad_parameters(bad):
+    with pytest.raises(ValueError, match=next(iter(bad)).replace("slant_", "")):
+        SparseSVC(**bad).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_equal_rows_share_a_fold():
+    X = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [3.0, 4.0], [5.0, 6.0]])
+    identity = distinct_rows(X)
+    np.testing.assert_array_equal(identity, distinct_rows(sparse.csr_matrix(X.astype(np.float32))))
+    assert identity[0] == identity[2]
+    assert len(set(identity.tolist())) == 4
+    fold = folds(identity, np.array([0, 0, 0, 1, 1]), 2)
+    assert fold[0] == fold[2] != fold[1]
+    assert fold[3] != fold[4]

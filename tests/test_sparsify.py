@@ -1,0 +1,360 @@
+"""Compressing kernel classifiers: the paper's promises, every size from one run, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import optimally_sparse
+from scipy import sparse
+from sklearn import svm
+from sklearn.datasets import load_iris, make_moons
+from sklearn.metrics.pairwise import rbf_kernel
+
+import pegasos
+from pegasos import SVC, sparsify
+from pegasos._slant import slant_loss
+from pegasos.cli import main
+
+GAMMA = 1.0
+PUBLISHED = [(v, b, s) for v in ("basic", "aggressive") for b in ("keep", "learn") for s in ("polyak", 0.5)]
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(300, noise=0.3, random_state=0)
+    return X, np.where(y > 0, 1, -1), SVC(C=10, gamma=GAMMA).fit(X, y > 0)
+
+
+def fitted(noise=0.3, m=200, seed=0, **parameters):
+    X, y = make_moons(m, noise=noise, random_state=seed)
+    return X, y, SVC(**{"C": 10.0, "gamma": GAMMA, **parameters}).fit(X, y)
+
+
+def signed(y):
+    return np.where(y > 0, 1.0, -1.0)
+
+
+# --- the published method --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("variant", "bias", "step"), PUBLISHED)
+@pytest.mark.parametrize("tol", [0.5, 0.2])
+def test_the_promises_of_the_paper(variant, bias, step, tol):
+    X, y, model = fitted()
+    step = step if step == "polyak" else tol  # η = ε/R², R = 1
+    path = sparsify(model, X, y, variant=variant, bias=bias, step=step, tol=tol, refit=False)
+    (run,) = path.runs
+    assert run.reason == "f <= tol"
+    assert run.final_violation <= tol
+    assert run.iterations <= run.iteration_bound
+    assert path.n_support <= run.support_bound
+    squared_norm = float(model.dual_coef_[0] @ (model.decision_function(X) - model.intercept_)[model.support_])
+    assert run.iteration_bound == pytest.approx(squared_norm / tol**2, rel=1e-6)
+    potential = [squared_norm, *run.potential]
+    assert np.all(np.diff(potential) < 0)
+    # the violation at the end, from the model alone
+    g, s = signed(y) * model.decision_function(X), signed(y) * path.at().decision_function(X)
+    found = (np.minimum(1, g) - s)[g > 0].max()
+    assert found == pytest.approx(run.final_violation, abs=1e-9)
+    guarantee = path.guarantee()
+    assert guarantee.violation == pytest.approx(found, abs=1e-9)
+    assert guarantee.holds
+    assert guarantee.slant_loss <= guarantee.hinge_loss
+    assert guarantee.slant_loss == pytest.approx(slant_loss(s).mean())
+    assert guarantee.hinge_loss == pytest.approx(np.maximum(0, 1 - g).mean())
+
+
+@pytest.mark.parametrize("eta", [0.5, "polyak"])
+def test_basic_is_the_oracle(eta):
+    X, y, model = fitted()
+    K, b = rbf_kernel(X, gamma=GAMMA), float(model.intercept_[0])
+    alpha = optimally_sparse(K, signed(y), model.decision_function(X), b, eta=eta)
+    small = sparsify(model, X, y, variant="basic", bias="keep", step=eta, refit=False).at()
+    np.testing.assert_array_equal(np.sort(small.support_), np.flatnonzero(alpha))
+    np.testing.assert_allclose(small.dual_coef_[0], (alpha * signed(y))[small.support_], rtol=1e-9)
+    np.testing.assert_allclose(small.decision_function(X), K @ (alpha * signed(y)) + b, atol=1e-9)
+
+
+@pytest.mark.parametrize(("variant", "bias", "step"), PUBLISHED)
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(variant, bias, step):
+    X, y, model = fitted()
+    options = {"variant": variant, "bias": bias, "step": step, "refit": False, "tol": 0.3}
+    path = sparsify(model, X, y, **options)
+    for n in (0, 1, 2, 7, path.n_support // 2, path.n_support):
+        fresh, replayed = sparsify(model, X, y, max_support=n, **options).at(), path.at(n)
+        assert len(replayed.support_) <= n
+        np.testing.assert_array_equal(fresh.support_, replayed.support_[np.isin(replayed.support_, fresh.support_)])
+        np.testing.assert_allclose(fresh.decision_function(X), replayed.decision_function(X), atol=1e-9)
+
+
+def test_aggressive_steps_on_what_it_has():
+    X, y, model = fitted()
+    few = {v: sparsify(model, X, y, variant=v, refit=False, tol=0.1) for v in ("basic", "aggressive")}
+    assert few["aggressive"].n_support <= few["basic"].n_support
+
+
+def test_the_randomised_classifier_errs_as_the_slant_loss_says():
+    X, y, model = fitted()
+    path = sparsify(model, X, y, variant="basic", refit=False)
+    rate = np.mean([np.mean(path.randomized(random_state=k).predict(X) != y) for k in range(300)])
+    assert rate == pytest.approx(path.guarantee().slant_loss, abs=0.01)
+
+
+@given(z=st.floats(-5, 5))
+def test_slant_is_below_hinge(z):
+    assert slant_loss(np.array(z) - 0.5) <= max(0, 1 - z) + 1e-12
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), C=st.sampled_from([0.1, 1, 100]), learn=st.booleans())
+def test_any_data(seed, C, learn):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, size=(40, 2)).astype(float)  # many equal points, of both classes
+    y = random.integers(0, 2, size=40)
+    y[:2] = 0, 1
+    model = SVC(C=C, gamma=1.0).fit(X, y)
+    path = sparsify(model, X, y, variant="aggressive", bias="learn" if learn else "keep", refit=False)
+    assert path.runs[0].final_violation <= 0.5
+    assert path.guarantee().slant_loss <= path.guarantee().hinge_loss + 1e-12
+    assert np.isfinite(sparsify(model, X, y, max_support=5).at(5).decision_function(X)).all()
+
+
+# --- projection and refit --------------------------------------------------------------------------------------------
+
+
+def test_a_refit_is_the_optimum_on_its_vectors(moons):
+    """½βᵀKβ + ½C Σ slack² over (β, b): the gradient is zero."""
+    X, y, model = moons
+    small = sparsify(model, X, y > 0, max_support=15).at(15)
+    K = rbf_kernel(X, X[small.support_], gamma=GAMMA)
+    beta = small.dual_coef_[0]
+    slack = np.maximum(0, 1 - y * (K @ beta + small.intercept_))
+    gradient = K[small.support_] @ beta - 10 * K.T @ (slack * y)
+    assert np.abs(gradient).max() < 1e-2 * 10 * np.abs(K.T @ (slack * y)).max() + 1e-2 * len(X)
+    assert abs(10 * (slack * y).sum()) < 1e-2 * 10 * slack.sum()
+
+
+def test_few_vectors_decide_nearly_as_all(moons):
+    X, y, model = moons
+    more, labels = make_moons(5000, noise=0.3, random_state=1)
+    full = model.score(more, labels > 0)
+    assert sparsify(model, X, y > 0, max_support=15).at(15).score(more, labels > 0) > full - 0.01
+
+
+def test_all_support_vectors_span_the_reference(moons):
+    X, y, model = moons
+    path = sparsify(model, X, y > 0, max_support=len(X))
+    assert path.at().score(X, y > 0) >= model.score(X, y > 0) - 0.02
+
+
+@pytest.mark.parametrize("variant", ["projection", "aggressive"])
+def test_sizes(moons, variant):
+    X, y, model = moons
+    path = sparsify(model, X, y > 0, variant=variant, max_support=30)
+    assert path.n_support <= 30
+    for n in (0, 1, 10):
+        assert len(path.at(n).support_) <= n
+    assert len(set(path.order.tolist())) == path.n_support
+    assert path.at(10**6) is path.at(path.n_support)
+    errors = path.errors(X, y > 0)
+    assert errors.shape == path.sizes.shape
+    best = path.best(X, y > 0)
+    assert 1 - best.score(X, y > 0) == pytest.approx(errors.min())
+    chosen = sparsify(model, X, y > 0, variant=variant, max_support=30, validation=(X, y > 0))
+    assert len(chosen.at().support_) == len(best.support_)
+
+
+# --- models and data -------------------------------------------------------------------------------------------------
+
+KERNELS = [
+    {"kernel": "rbf", "gamma": 0.5},
+    {"kernel": "rbf"},
+    {"kernel": "linear"},
+    {"kernel": "poly", "coef0": 1.0},
+    {"kernel": "sigmoid", "gamma": 0.1},
+    {"kernel": rbf_kernel},
+]
+
+
+@pytest.mark.parametrize("parameters", KERNELS, ids=lambda p: str(p["kernel"])[:10])
+@pytest.mark.parametrize("variant", ["projection", "aggressive"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scikit_learns_models_and_ours(parameters, variant, classes):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes], np.array(["a", "b", "c"])[y[y < classes]]
+    for kind in (SVC, svm.SVC):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *a, **k: None)  # a sigmoid kernel is not positive definite
+            model = kind(**parameters).fit(X, y)
+        path = sparsify(model, X, y, max_support=12, variant=variant)
+        small = path.at()
+        assert isinstance(small, SVC)
+        assert len(small.support_) <= 12
+        if parameters["kernel"] != "sigmoid":
+            assert small.score(X, y) > model.score(X, y) - 0.05
+        assert set(small.predict(X)) <= set(y)
+
+
+def test_precomputed():
+    X, y, model = fitted()
+    K = rbf_kernel(X, gamma=GAMMA)
+    given = SVC(C=10, kernel="precomputed").fit(K, y)
+    one, two = sparsify(model, X, y, max_support=10).at(), sparsify(given, K, y, max_support=10).at()
+    np.testing.assert_array_equal(one.support_, two.support_)
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(K), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("variant", ["projection", "aggressive"])
+def test_dense_sparse_and_threads(variant):
+    X, y, model = fitted(m=400)
+    rows = sparse.csr_matrix(X)
+    base = sparsify(model, X, y, max_support=20, variant=variant).at()
+    other = sparsify(SVC(C=10, gamma=GAMMA).fit(rows, y), rows, y, max_support=20, variant=variant).at()
+    np.testing.assert_array_equal(base.support_, other.support_)
+    np.testing.assert_allclose(base.decision_function(X), other.decision_function(rows), rtol=1e-6, atol=1e-6)
+    threads = sparsify(model, X, y, max_support=20, variant=variant, n_jobs=3).at()
+    np.testing.assert_array_equal(base.dual_coef_, threads.dual_coef_)
+    np.testing.assert_array_equal(base.intercept_, threads.intercept_)
+
+
+def test_threads_on_many_rows():
+    X, y, model = fitted(m=3000)  # beyond 2000 rows kernel values are in single precision
+    one, two = (sparsify(model, X, y, max_support=30, n_jobs=n).at() for n in (1, 2))
+    np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+
+
+def test_weights():
+    X, y, _ = fitted()
+    weight = np.random.default_rng(0).integers(0, 3, size=len(y)).astype(float)
+    weighted = SVC(C=10, gamma=GAMMA).fit(X, y, weight)
+    repeated_X, repeated_y = np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))
+    repeated = SVC(C=10, gamma=GAMMA).fit(repeated_X, repeated_y)
+    one = sparsify(weighted, X, y, sample_weight=weight, max_support=10).at()
+    two = sparsify(repeated, repeated_X, repeated_y, max_support=10).at()
+    np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=0.05)
+    assert not np.isin(one.support_, np.flatnonzero(weight == 0)).any()
+
+
+# --- edges -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reference_without_support_vectors(moons):
+    X, y, model = moons
+    empty = sparsify(model, X, y > 0, max_support=0).at(0)
+    assert len(empty.support_) == 0
+    again = sparsify(empty, X, y > 0, variant="aggressive", refit=False)
+    assert len(set(again.at().predict(X))) == 1
+    assert len(set(sparsify(empty, X, y > 0, max_support=5).at().predict(X))) == 1
+
+
+@pytest.mark.parametrize("bias", ["keep", "learn"])
+def test_nobody_is_right(bias):
+    """An empty active set: the constant predictor."""
+    X, y, model = fitted()
+    model.dual_coef_ = -model.dual_coef_
+    model.intercept_ = -model.intercept_
+    wrong = model.predict(X) != y
+    path = sparsify(model, X[:], y, variant="basic", bias=bias, refit=False)
+    assert path.guarantee().slant_loss <= path.guarantee().hinge_loss
+    assert wrong.mean() > 0.5
+
+
+def test_one_class_is_right():
+    X, y, model = fitted()
+    model.dual_coef_, model.intercept_ = np.zeros_like(model.dual_coef_), np.array([2.0])
+    path = sparsify(model, X, y, variant="basic", refit=False)
+    assert path.n_support == 0
+    assert set(path.at().predict(X)) == {1}
+
+
+def test_all_margins_beyond_one():
+    X, y = np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, 0, 1, 1])
+    model = SVC(C=1e6, gamma=1.0).fit(X, y)
+    path = sparsify(model, X, y, variant="aggressive", refit=False)
+    assert path.at().score(X, y) == 1
+    assert path.runs[0].final_violation <= 0.5
+
+
+def test_steps_without_a_guarantee_end():
+    X, y, model = fitted()
+    path = sparsify(model, X, y, variant="basic", step=50.0, refit=False, max_iter=20)
+    assert path.runs[0].iteration_bound == np.inf
+    assert path.runs[0].reason in ("f <= tol", "max_iter")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:-1], y[:-1]), "fitted on other data"),
+        (lambda X, y: (X + 1, y), "row .* of X is not the support vector"),
+        (lambda X, y: (X, 1 - y), "was of class"),
+        (lambda X, y: (X, y + 5), "knows the classes"),
+        (lambda X, y: (X[:, :1], y), "fitted on other data"),
+    ],
+)
+def test_other_data_is_refused(change, message):
+    X, y, model = fitted()
+    for kind in (model, svm.SVC(C=10, gamma=GAMMA).fit(X, y)):
+        with pytest.raises(ValueError, match=message):
+            sparsify(kind, *change(X, y))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"max_support": -1},
+        {"max_support": 2.5},
+        {"tol": 0},
+        {"tol": np.nan},
+        {"step": "newton"},
+        {"step": -1},
+        {"variant": "greedy"},
+        {"bias": None},
+        {"refit": "yes"},
+        {"refit": False},
+        {"max_iter": 0},
+        {"cache_size": 0},
+    ],
+    ids=str,
+)
+def test_bad_parameters(moons, bad):
+    X, y, model = moons
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        sparsify(model, X, y > 0, **bad)
+
+
+def test_other_models_are_refused(moons):
+    X, y, _ = moons
+    with pytest.raises(TypeError, match="LinearSVC"):
+        sparsify(pegasos.LinearSVC().fit(X, y), X, y)
+
+
+def test_saved_and_plotted(moons, tmp_path):
+    pytest.importorskip("safetensors")
+    X, y, model = moons
+    small = sparsify(model, X, y > 0, max_support=10).at()
+    pegasos.save(small, tmp_path / "small.model")
+    np.testing.assert_array_equal(
+        pegasos.load(tmp_path / "small.model").decision_function(X), small.decision_function(X)
+    )
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = sparsify(model, X, y > 0, max_support=10).plot(X, y > 0)
+    assert ax.get_xlabel() == "support vectors"
+
+
+def test_command_line(moons, tmp_path, capsys):
+    pytest.importorskip("safetensors")
+    X, y, _ = moons
+    data, model, small = (str(tmp_path / name) for name in ("rows.svm", "full.model", "small.model"))
+    pegasos.io.write_svmlight(sparse.csr_matrix(X), y, data)
+    X, y = pegasos.io.read_svmlight(data)
+    pegasos.save(SVC(C=10, gamma=GAMMA).fit(X, y), model)
+    assert main(["sparsify", model, data, "-m", small, "--max-support", "12", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["support"] == 12 == len(pegasos.load(small).support_)
+    assert facts["training_error"] < 0.2
+    assert main(["sparsify", model, data, "-m", small, "--variant", "aggressive", "--validation", data]) == 0
+    assert main(["sparsify", model, model, "-m", small]) == 1
