@@ -260,7 +260,7 @@ def test_pickle_and_skops(name, fitted):
         "pegasos._trace.Checkpoint",
         "pegasos._kernel_stream.KernelStream",
         "pegasos._kernels.Kernel",
-        *(f"pegasos.solvers.{kind}" for kind in ("SMO", "SDCA", "Pegasos", "Nystroem")),
+        *(f"pegasos.solvers.{kind}" for kind in ("_kernel.SMO", "_kernel.Nystroem", "_linear.SDCA", "_linear.Pegasos")),
     }
     again = skops.io.loads(data, trusted=unknown)
     assert_array_equal(scores(again, rows_for(model)), scores(model, rows_for(model)))

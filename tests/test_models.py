@@ -730,8 +730,8 @@ SKOPS_TYPES = {
     "pegasos.linear.LinearSVR",
     "pegasos.losses.CrammerSinger",
     "pegasos.losses.Huber",
-    "pegasos.solvers.InteriorPoint",
-    "pegasos.solvers.SDCA",
+    "pegasos.solvers._linear.InteriorPoint",
+    "pegasos.solvers._linear.SDCA",
 }
 
 
