@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.kernel import SVC, SVR
     from pegasos.linear import LinearSVC, LinearSVR
-    from pegasos.sparse import Guarantee, RandomizedClassifier, SparsePath, SparseSVC, sparsify
     from pegasos.solvers import SDCA, SGD, SMO, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+    from pegasos.sparse import Guarantee, RandomizedClassifier, SparsePath, SparseSVC, sparsify
 
 __version__ = "0.1.0"
 
