@@ -8,8 +8,8 @@ has, by the envelope theorem, the gradient
 
     ∂J/∂z_j = 2γ β_j [ Σ_k β_k K_jk (z_k − z_j) − Σ_i C_i slack_i y_i K_ij (x_i − z_j) ]
 
-A few steps of L-BFGS go down along it, in coordinates scaled by the diagonal of the Gauss–Newton Hessian. Only rows near
-the margin press on the vectors; the coefficients are fitted on all rows afterwards.
+A few steps of L-BFGS go down along it, in coordinates scaled by the diagonal of the Gauss–Newton Hessian. Only rows
+near the margin press on the vectors; the coefficients are fitted on all rows afterwards.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from pegasos._data import Array
+from pegasos._kernel_rows import lean
 from pegasos._kernels import Kernel
 from pegasos._span import BLOCK, STEPS, newton
 from pegasos._threads import one_blas_thread
@@ -44,6 +45,11 @@ def movable(kernel: Kernel, X: Any) -> bool:
         return False
     largest = float(abs(X).max())
     return bool(1e-7 * kernel.gamma * X.shape[1] * largest**2 < 1e-2)
+
+
+def suited(X: Any) -> bool:
+    """Whether vectors that are dense cost no more than the rows they began as."""
+    return bool(X.shape[1] <= COLUMNS and not sparse.issparse(lean(X)))
 
 
 def sampled(rows: Array, margin: Array, weight: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from pegasos._distinct import Merged, folds
 from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._kernels import KernelFunction
-from pegasos._move import COLUMNS, movable, sampled
+from pegasos._move import movable, sampled, suited
 from pegasos._reference import Pair, Reference
 from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
@@ -82,8 +82,8 @@ def sparsify(
         False, which "projection" does not have: those of the paper, with its guarantee.
     move : bool or "auto", default="auto"
         Let the refitted support vectors move, so that ``support_vectors_`` are no longer rows of X (``support_`` says
-        where they began). For kernel="rbf" and two classes. "auto": there, up to 512 columns, since moved vectors are
-        dense.
+        where they began). For kernel="rbf" and two classes. "auto": there, if at most 512 columns are mostly filled;
+        moved vectors are dense, and on sparse rows they gain little for the time.
     validation : tuple (X, y), default=None
         Rows that choose the size which ``path.at()`` returns.
     max_iter : int, default=1000000
@@ -242,7 +242,7 @@ def _moves(move: Any, refit: bool, ref: Reference) -> bool:
     able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
     if move is True and not able:
         raise ValueError("move=True needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'")
-    return bool(refit and able and move and (move is True or ref.X.shape[1] <= COLUMNS))
+    return bool(refit and able and move and (move is True or suited(ref.X)))
 
 
 def _candidates(pair: Pair, wanted: int) -> tuple[Array, Array]:
