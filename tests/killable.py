@@ -23,7 +23,20 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from pegasos import SDCA, SGD, CuttingPlane, InteriorPoint, LinearSVC, LinearSVR, Norma, Pegasos, SmoothedNewton
+from pegasos import (
+    SDCA,
+    SGD,
+    SMO,
+    SVC,
+    SVR,
+    CuttingPlane,
+    InteriorPoint,
+    LinearSVC,
+    LinearSVR,
+    Norma,
+    Pegasos,
+    SmoothedNewton,
+)
 
 
 @cache
@@ -52,7 +65,11 @@ REHEARSE = {
 #: Makes "auto" begin with Pegasos on these few rows, and change over to SDCA and then to a second-order method.
 SWITCH = {"pegasos._auto.TINY": 0.0, "pegasos._auto.first_order_cost": lambda _: -np.inf, "pegasos._auto.ITERATIONS": 2}
 
-#: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR.
+#: Makes kernel machines keep rows of these few in single precision.
+SINGLE = {"pegasos._kernel_rows.SMALL": 0}
+
+#: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR, those with
+#: "kernel" SVC or, for numbers, SVR.
 FITS = {
     "pegasos": ("two", {"solver": Pegasos(), "max_iter": 60}, {}),
     "pegasos average iid": ("sparse", {"solver": Pegasos(output="average", sampling="iid"), "max_iter": 60}, {}),
@@ -101,13 +118,21 @@ FITS = {
     "auto": ("two", {"solver": "auto", "lam": 1e-4, "tol": 1e-7, "max_iter": 300}, SWITCH),
     "auto ten classes": ("10", {"solver": "auto", "lam": 1e-4, "tol": 1e-5, "max_iter": 120}, SWITCH),
     "auto at once": ("two", {"solver": "auto", "tol": 1e-9}, {}),
+    "svc": ("two", {"kernel": "rbf", "solver": SMO(working_set=16), "tol": 1e-6}, {}),
+    "svc sparse, single": ("sparse", {"kernel": "laplacian", "solver": SMO(working_set=32), "tol": 1e-6}, SINGLE),
+    "svc three classes": ("3", {"kernel": "poly", "coef0": 1.0, "solver": SMO(working_set=32), "tol": 1e-4}, {}),
+    "svc limited": ("two", {"kernel": "linear", "solver": SMO(working_set=8), "tol": 1e-9, "max_iter": 300}, {}),
+    "svr": ("numbers", {"kernel": "rbf", "gamma": 0.1, "solver": SMO(working_set=16), "tol": 1e-6}, {}),
 }
 REGRESSION = ("huber", "quantile")
 
 
 def model(name, **changes):
     """The estimator of a fit, with an unreachable tolerance unless it says otherwise."""
-    _, how, _ = FITS[name]
+    rows, how, _ = FITS[name]
+    if "kernel" in how:
+        changes = {key: value for key, value in changes.items() if key != "warm_start"}  # they have none
+        return (SVR if rows == "numbers" else SVC)(**({"lam": 1e-3} | how | changes))
     kind = LinearSVR if how.get("loss") in REGRESSION else LinearSVC
     return kind(**({"lam": 1e-3, "tol": 0.0, "random_state": 3} | how | changes))
 
@@ -135,13 +160,17 @@ def outcome(fitted):
         *c.primal_per_class,
         *c.dual_per_class,
     ]
+    if isinstance(fitted, SVC | SVR):
+        coef, duals = fitted._dense_coefficients(), np.append(fitted.support_, fitted.n_iter_)
+    else:
+        coef, duals = fitted.coef_, np.zeros(0) if fitted._last_fit["u"] is None else fitted._last_fit["u"]
     return {
-        "coef": fitted.coef_,
+        "coef": coef,
         "intercept": np.atleast_1d(fitted.intercept_),
         "certificate": np.array(certificate, dtype=float),
         "reason": np.frombuffer(c.reason.encode(), dtype=np.uint8),
         "trace": np.array([[r.epochs, r.primal, r.dual, r.gap, r.relative_gap] for r in fitted.trace_]),
-        "duals": np.zeros(0) if fitted._last_fit["u"] is None else fitted._last_fit["u"],
+        "duals": duals,
     }
 
 

@@ -18,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from pegasos import SDCA, LinearSVC, LinearSVR, Pegasos, _auto, _checkpoint, _fingerprint
+from pegasos import SDCA, SVR, LinearSVC, LinearSVR, Pegasos, _auto, _checkpoint, _fingerprint
 from pegasos._checkpoint import CheckpointFile, Header, read, read_header, write
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="forks, kills or limits processes")
@@ -171,6 +172,9 @@ KILLED = [
     "smoothed_newton three classes",
     "newton",
     "auto",
+    "svc",
+    "svc three classes",
+    "svr",
 ]
 
 
@@ -446,6 +450,34 @@ def test_another_fit_is_refused_by_what_differs(path, monkeypatch):
     killable.fit("sdca", checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep")  # these may
 
 
+def test_another_kernel_machine_is_refused_by_what_differs(path, monkeypatch):
+    stopped_fit(path, monkeypatch, "svc", gamma=0.1)
+    X, y = killable.data("two")
+    other, turned = X.copy(), y.copy()
+    other[17, 3] = np.nextafter(other[17, 3], 9)
+    turned[5] = not turned[5]
+
+    def different(message, data=None, **changes):
+        refused(path, message, "svc", data, **({"gamma": 0.1} | changes))
+
+    different(r"'.*run\.ckpt' belongs to another fit: the entries of X differ\.", (other, y))
+    different("another fit: the labels or targets y differ", (X, turned))
+    different("rows is 300 there and 299 here", (X[:-1], y[:-1]))
+    different("layout is dense there and CSR here", (sparse.csr_matrix(X), y))
+    different("dtype is float64 there and float32 here", (X.astype(np.float32), y))
+    different(r"lam is 0\.001 there and 0\.002 here", lam=2e-3)
+    different("tol is 1e-06 there and 0.1 here", tol=0.1)
+    different(r"kernel is rbf gamma=0\.1 .* there and rbf gamma=0\.5", gamma=0.5)
+    different("kernel is rbf .* there and laplacian", kernel="laplacian")
+    different(r"solver is SMO\(working_set=16\) there and SMO\(working_set=None\) here", solver="auto")
+    different("the sample or class weights differ", class_weight={False: 2.0})
+    with pytest.raises(ValueError, match=r"loss is Hinge\(\) there and EpsilonInsensitive"):
+        SVR(checkpoint=path).fit(X, np.where(y, 1.0, -1.0))
+    killable.fit(
+        "svc", gamma=0.1, checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep", n_jobs=2
+    )  # these may
+
+
 def test_numbers_of_another_type_are_the_same_fit(path, monkeypatch):
     stopped_fit(path, monkeypatch, solver=Pegasos(batch_size=np.int64(2), t0=np.float64(3.0)))
     killable.fit("sdca", solver=Pegasos(batch_size=2, t0=3.0), checkpoint=path)
@@ -689,8 +721,8 @@ def test_forged_states_are_refused_or_harmless(name, path, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with contextlib.suppress(Refused):
-                fitted = refusing(name, checkpoint=path, max_iter=12)
-                assert np.isfinite(fitted.coef_).all()
+                fitted = refusing(name, checkpoint=path, max_iter=12, warm_start=True)
+                assert np.isfinite(killable.outcome(fitted)["coef"]).all()
 
     forged()
 

@@ -335,7 +335,7 @@ def spoilt(**attributes):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR themselves, not for MySVC"),
+        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR, SVC, SVR themselves, not for MySVC"),
         (lambda: make_pipeline(StandardScaler(), LinearSVC()).fit(X, Y), "Pipeline"),
         (lambda: spoilt(loss=MyLoss()), "none of the package's own"),
         (lambda: spoilt(C=-1.0), "C=-1.0 must be a number > 0"),
@@ -666,14 +666,26 @@ def check_refused_or_harmless(data):
         model = loaded(data)
     except ValueError:
         return
+    again = saved(model)
+    assert saved(loaded(again)) == again
+    check_scores(model)
+
+
+def check_scores(model):
+    """Finite, or refused by a kernel machine whose kernel overflows for ordinary rows."""
+    if model.n_features_in_ > 10_000:  # wide ones take long, and show nothing new
+        return
     rows = np.ones((2, model.n_features_in_))
     if hasattr(model, "feature_names_in_"):
         rows = pd.DataFrame(rows, columns=model.feature_names_in_)
-    scores = model.predict(rows) if isinstance(model, LinearSVR) else model.decision_function(rows)
+    try:
+        scores = model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
+        assert len(model.predict(rows)) == 2
+    except ValueError as error:
+        if not hasattr(model, "kernel") or "no finite number" not in str(error):
+            raise
+        return
     assert np.isfinite(scores).all()
-    assert len(model.predict(rows)) == 2
-    again = saved(model)
-    assert saved(loaded(again)) == again
 
 
 @settings(max_examples=600, deadline=None)
@@ -696,7 +708,7 @@ def test_what_the_fuzzer_found():
                 model = read(path)
             except ValueError:
                 continue
-            assert np.isfinite(model.predict(np.ones((1, model.n_features_in_)))).all()
+            check_scores(model)
 
 
 # --- pickle and skops ------------------------------------------------------------------------------------------------

@@ -286,17 +286,23 @@ class SMOEngine:
         gamma = saved(state, "gamma", (sum(sizes),))
         if not bool(np.all((gamma >= lo) & (gamma <= hi))):
             raise ValueError("state: 'gamma' has a value outside its bounds")
-        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),))
+        most = float(np.finfo(float).max)
+        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),), low=-most, high=most)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
-        working = saved(state, "working", (int(lengths.sum()),), low=0, whole=True).astype(np.int64)
+        working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
         scalars = saved(state, "scalars", (parts, 8))
-        for column, high in zip(scalars.T, (2**20, 2**62, PATIENCE, len(REASONS) - 1), strict=False):
-            saved({"scalars": column.copy()}, "scalars", (parts,), low=0, high=high, whole=True)
+        whole = ((4, 2**20), (0, 2**62), (0, PATIENCE), (0, len(REASONS) - 1))
+        real = ((0.0, most), (-np.inf, most), (-np.inf, most), (-most, most))  # a violation not known yet is infinite
+        for k, (column, (low, high)) in enumerate(zip(scalars.T, (*whole, *real), strict=True)):
+            finite = np.where(np.isposinf(column), most, column) if k in (5, 6) else column.copy()
+            saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=k < len(whole))
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
-        counts = saved(state, "counts", (4,), low=0, whole=True)
+        counts = saved(state, "counts", (4,), low=0, high=2**62, whole=True)
         kept = np.split(working, np.cumsum(lengths)[:-1])
         if any(len(w) and w.max() >= size for w, size in zip(kept, sizes, strict=True)):
             raise ValueError("state: 'working' names a variable that is not there")
+        if any(len(np.unique(w)) < len(w) for w in kept):
+            raise ValueError("state: 'working' names a variable twice")
         scores = np.split(F, np.cumsum([part.m for part in self.problem.pieces])[:-1])
         for mine, g, f, w, row in zip(self.states, self.problem.split(gamma), scores, kept, scalars, strict=True):
             mine.gamma, mine.F, mine.working = g.copy(), f.copy(), w

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos._data import Array
+from pegasos._data import Array, examples
 from pegasos.io import _support, _text
 from pegasos.io._text import Lines
 from pegasos.kernel import SVC, SVR
@@ -135,7 +135,8 @@ def _check(lines: Lines, model: SVC | SVR) -> None:
     """What model files check, too: that the kernel can be computed."""
     try:
         model._check_parameters()
-        if model.kernel != "precomputed":
+        if model.kernel != "precomputed" and model.support_vectors_.shape[0]:
+            examples(model.support_vectors_, name="the support vectors")
             _support.check_kernel(model, model._gamma, model.support_vectors_)
     except ValueError as error:
         lines.refuse(f"the model above cannot be used: {error}")
