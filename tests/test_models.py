@@ -335,7 +335,7 @@ def spoilt(**attributes):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR, SVC, SVR themselves, not for MySVC"),
+        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR, SVC, SparseSVC, SVR themselves, not for MySVC"),
         (lambda: make_pipeline(StandardScaler(), LinearSVC()).fit(X, Y), "Pipeline"),
         (lambda: spoilt(loss=MyLoss()), "none of the package's own"),
         (lambda: spoilt(C=-1.0), "C=-1.0 must be a number > 0"),

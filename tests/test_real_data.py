@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import MaxAbsScaler
 
-from pegasos import LinearSVC, LinearSVR
+from pegasos import SVC, LinearSVC, LinearSVR, sparsify
 from pegasos.datasets import available, load
 
 #: Test accuracy in per cent of a linear support vector machine, and a C that reaches it.
@@ -111,3 +111,18 @@ def test_warm_path_of_C():
             epochs[C] = warm.epochs, cold.epochs
             assert warm.primal == pytest.approx(cold.primal, rel=2e-3)
     assert sum(w for w, _ in epochs.values()) <= sum(c for _, c in epochs.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "gamma", "C", "share", "most"),
+    [("a9a", 0.05, 1, 0.02, 1.01), ("w7a", 0.1, 10, 0.1, 1.1), ("ijcnn1", 1.0, 10, 0.1, 1.1)],
+)
+def test_few_support_vectors(name, gamma, C, share, most):
+    """Compressed with the defaults, the test error stays within this factor of the reference's."""
+    (X, y), (X_new, y_new) = get(name), get(name, "test")
+    model = SVC(C=C, gamma=gamma, n_jobs=2).fit(X, y)
+    n = int(share * len(model.support_))
+    small = sparsify(model, X, y, max_support=n).at(n)
+    assert len(small.support_) <= n
+    assert 1 - small.score(X_new, y_new) <= most * (1 - model.score(X_new, y_new))

@@ -12,15 +12,20 @@ from pegasos import SparseSVC
 from pegasos._distinct import distinct_rows, folds
 
 
+@parametrize_with_checks([SparseSVC()])
+def test_defaults(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        SparseSVC(),
         SparseSVC(max_support=5),
         SparseSVC(variant="aggressive", max_support=20),
         SparseSVC(kernel="precomputed", variant="basic", max_support=20),
     ]
 )
-def test_checks(estimator, check):
+def test_variants(estimator, check):
     check(estimator)
 
 

@@ -1,6 +1,7 @@
 """Compressing kernel classifiers: the paper's promises, every size from one run, and what is refused."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_any_data(seed, C, learn):
 def test_a_refit_is_the_optimum_on_its_vectors(moons):
     """½βᵀKβ + ½C Σ slack² over (β, b): the gradient is zero."""
     X, y, model = moons
-    small = sparsify(model, X, y > 0, max_support=15).at(15)
+    small = sparsify(model, X, y > 0, max_support=15, move=False).at(15)
     K = rbf_kernel(X, X[small.support_], gamma=GAMMA)
     beta = small.dual_coef_[0]
     slack = np.maximum(0, 1 - y * (K @ beta + small.intercept_))
@@ -141,6 +142,25 @@ def test_few_vectors_decide_nearly_as_all(moons):
     more, labels = make_moons(5000, noise=0.3, random_state=1)
     full = model.score(more, labels > 0)
     assert sparsify(model, X, y > 0, max_support=15).at(15).score(more, labels > 0) > full - 0.01
+
+
+def test_vectors_that_move_lower_the_objective(moons):
+    X, y, model = moons
+    objectives = []
+    for move in (False, True):
+        small = sparsify(model, X, y > 0, max_support=5, move=move).at(5)
+        beta, Z = small.dual_coef_[0], small.support_vectors_
+        slack = np.maximum(0, 1 - y * small.decision_function(X))
+        objectives.append(0.5 * beta @ rbf_kernel(Z, gamma=GAMMA) @ beta + 5 * slack @ slack)
+        assert move != np.array_equal(Z, X[small.support_])
+    assert objectives[1] < objectives[0]
+
+
+def test_only_gaussian_vectors_of_two_classes_move():
+    X, y = load_iris(return_X_y=True)
+    for model, rows in ((SVC(kernel="linear"), y < 2), (SVC(), y < 3)):
+        with pytest.raises(ValueError, match="move=True"):
+            sparsify(model.fit(X[rows], y[rows]), X[rows], y[rows], move=True)
 
 
 def test_all_support_vectors_span_the_reference(moons):
@@ -201,7 +221,7 @@ def test_precomputed():
     X, y, model = fitted()
     K = rbf_kernel(X, gamma=GAMMA)
     given = SVC(C=10, kernel="precomputed").fit(K, y)
-    one, two = sparsify(model, X, y, max_support=10).at(), sparsify(given, K, y, max_support=10).at()
+    one, two = (sparsify(kind, rows, y, max_support=10, move=False).at() for kind, rows in ((model, X), (given, K)))
     np.testing.assert_array_equal(one.support_, two.support_)
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(K), rtol=1e-3, atol=1e-3)
 
@@ -231,8 +251,8 @@ def test_weights():
     weighted = SVC(C=10, gamma=GAMMA).fit(X, y, weight)
     repeated_X, repeated_y = np.repeat(X, weight.astype(int), axis=0), np.repeat(y, weight.astype(int))
     repeated = SVC(C=10, gamma=GAMMA).fit(repeated_X, repeated_y)
-    one = sparsify(weighted, X, y, sample_weight=weight, max_support=10).at()
-    two = sparsify(repeated, repeated_X, repeated_y, max_support=10).at()
+    one = sparsify(weighted, X, y, sample_weight=weight, max_support=10, move=False).at()
+    two = sparsify(repeated, repeated_X, repeated_y, max_support=10, move=False).at()
     np.testing.assert_allclose(one.decision_function(X), two.decision_function(X), atol=0.05)
     assert not np.isin(one.support_, np.flatnonzero(weight == 0)).any()
 
@@ -277,6 +297,19 @@ def test_all_margins_beyond_one():
     assert path.runs[0].final_violation <= 0.5
 
 
+@pytest.mark.parametrize("C", [1e-6, 1e8])
+def test_extreme_costs(C):
+    """On many rows kernel values, and sums of them, are in single precision."""
+    X, y = make_moons(2500, noise=0.1, random_state=0)
+    model = SVC(C=C, gamma=GAMMA, tol=0.1, max_time=2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a fit that takes long
+        model.fit(X, y)
+    small = sparsify(model, X, y, max_support=20).at()
+    assert np.isfinite(small.decision_function(X)).all()
+    assert small.score(X, y) > (0.9 if C > 1 else 0.0)
+
+
 def test_steps_without_a_guarantee_end():
     X, y, model = fitted()
     path = sparsify(model, X, y, variant="basic", step=50.0, refit=False, max_iter=20)
@@ -314,6 +347,7 @@ def test_other_data_is_refused(change, message):
         {"bias": None},
         {"refit": "yes"},
         {"refit": False},
+        {"move": "far"},
         {"max_iter": 0},
         {"cache_size": 0},
     ],

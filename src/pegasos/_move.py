@@ -4,9 +4,12 @@ With β and b at their optimum for given Z (variable projection), the objective
 
     J(Z) = min_{β,b} ½βᵀK_ZZ β + ½ Σ C_i max(0, 1 − y_i f(x_i))²
 
-has the gradient  ∂J/∂z_j = 2γ β_j [ Σ_k β_k K_jk (z_k − z_j) − Σ_i C_i slack_i y_i K_ij (x_i − z_j) ], by the envelope theorem. A
-few steps of L-BFGS go down along it, in coordinates scaled by the diagonal of the Gauss–Newton Hessian. Only rows near the
-margin press on the vectors; the caller fits the coefficients on all rows afterwards.
+has, by the envelope theorem, the gradient
+
+    ∂J/∂z_j = 2γ β_j [ Σ_k β_k K_jk (z_k − z_j) − Σ_i C_i slack_i y_i K_ij (x_i − z_j) ]
+
+A few steps of L-BFGS go down along it, in coordinates scaled by the diagonal of the Gauss–Newton Hessian. Only rows
+near the margin press on the vectors; the coefficients are fitted on all rows afterwards.
 """
 
 from __future__ import annotations
@@ -21,15 +24,16 @@ import numpy as np
 from scipy import linalg, sparse
 
 from pegasos._data import Array
+from pegasos._kernel_rows import lean
 from pegasos._kernels import Kernel
-from pegasos._span import BLOCK, newton
+from pegasos._span import BLOCK, STEPS, newton
 from pegasos._threads import one_blas_thread
 
 #: Evaluations of J, and pairs of steps that L-BFGS remembers.
 EVALUATIONS, MEMORY = 10, 8
 
-#: Rows that press on the vectors, at most; of more a sample stands for all.
-ROWS = 8192
+#: Rows by which vectors move, at most, and the margin (of the reference) below which rows count.
+ROWS, NEAR = 6000, 1.2
 
 #: Columns up to which vectors move unless that is asked for: moved ones are dense.
 COLUMNS = 512
@@ -41,6 +45,20 @@ def movable(kernel: Kernel, X: Any) -> bool:
         return False
     largest = float(abs(X).max())
     return bool(1e-7 * kernel.gamma * X.shape[1] * largest**2 < 1e-2)
+
+
+def suited(X: Any) -> bool:
+    """Whether vectors that are dense cost no more than the rows they began as."""
+    return bool(X.shape[1] <= COLUMNS and not sparse.issparse(lean(X)))
+
+
+def sampled(rows: Array, margin: Array, weight: Array) -> tuple[Array, Array]:
+    """Of some rows those near the margin; of too many a sample that stands for all, with greater weights."""
+    near = np.flatnonzero(margin < NEAR)
+    if len(near) > ROWS:
+        weight = weight * (len(near) / ROWS)
+        near = np.sort(np.random.default_rng(0).permutation(near)[:ROWS])
+    return rows[near], weight[near]
 
 
 @dataclass
@@ -58,42 +76,29 @@ class _Point:
 class Mover:
     """The problem of moving the vectors of one machine of two classes."""
 
-    def __init__(self, X: Any, sign: Array, cost: Array, gamma: float, learn: bool, threads: int) -> None:
+    def __init__(self, X: Any, sign: Array, cost: Array, bias: float, gamma: float, learn: bool, threads: int) -> None:
         rows = np.asarray(X.toarray() if sparse.issparse(X) else X)
         self.dtype = rows.dtype
         self.shift = rows.mean(axis=0, dtype=np.float64)  # about the origin, distances lose the least
         self.X = np.ascontiguousarray(rows - self.shift, dtype=np.float32)
         self.norms = np.einsum("ij,ij->i", self.X, self.X)
-        self.sign, self.cost, self.gamma, self.learn, self.threads = sign, cost, gamma, learn, threads
+        self.sign, self.cost, self.bias, self.gamma = sign, cost, bias, gamma
+        self.learn, self.threads = learn, threads
 
-    def near(self, margin: Array) -> Mover:
-        """The problem of the rows within the margin, or of a sample of them."""
-        rows = np.flatnonzero((margin < 1) & (self.cost > 0))
-        weight = 1.0
-        if len(rows) > ROWS:
-            weight = len(rows) / ROWS
-            rows = np.sort(np.random.default_rng(0).permutation(rows)[:ROWS])
-        part = copy(self)
-        part.X, part.norms, part.sign, part.cost = (
-            self.X[rows],
-            self.norms[rows],
-            self.sign[rows],
-            self.cost[rows] * weight,
-        )
-        return part
+    def moved(self, Z: Any, rows: Array, weight: Array) -> tuple[Array, Array, float]:
+        """The vectors Z after they have moved, their coefficients fitted on all rows, and the bias.
 
-    def moved(self, Z: Any, beta: Array, bias: float, margin: Array) -> tuple[Array, Array, float]:
-        """Vectors that have moved, their coefficients fitted on all rows, and the bias.
-
-        Z, β and b are those of a machine whose margins on all rows are ``margin``.
+        They move by what these rows say, at these weights.
         """
         Z = np.asarray(Z.toarray() if sparse.issparse(Z) else Z, dtype=np.float64) - self.shift
+        part = copy(self)
+        part.X, part.norms, part.sign = self.X[rows], self.norms[rows], self.sign[rows]
+        part.cost = self.cost[rows] * weight
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            Z, beta, bias = self.near(margin)._descend(Z, beta, bias)
-            square, L, back, _, features = self._coordinates(Z, pool)
-            u, bias = newton(features, self.sign, self.cost, L.T @ beta, bias, self.learn, self.threads)
-        # what is returned has the precision of the rows; coefficients for the vectors as they are rounded
-        return (Z + self.shift).astype(self.dtype), np.asarray(back.astype(np.float64) @ u), bias
+            here = part._descend(Z, pool)
+            _, L, back, _, features = self._coordinates(here.Z, pool)
+            u, bias = newton(features, self.sign, self.cost, L.T @ here.beta, here.bias, self.learn, self.threads)
+        return (here.Z + self.shift).astype(self.dtype), np.asarray(back.astype(np.float64) @ u), bias
 
     def _kernel(self, part: slice, Z: Array, norms: Array) -> Array:
         K = self.X[part] @ Z.T
@@ -126,26 +131,25 @@ class Mover:
     def _parts(self) -> list[slice]:
         return [slice(k, k + BLOCK) for k in range(0, len(self.X), BLOCK)]
 
-    def _at(self, Z: Array, beta: Array, bias: float) -> _Point:
-        """J and its gradient at Z; β and b are where the search for theirs begins."""
+    def _at(self, Z: Array, beta: Array, bias: float, pool: ThreadPoolExecutor, steps: int) -> _Point:
+        """J and its gradient at Z; β and b are where the search for theirs begins, in so many steps."""
         kind = np.float32
-        with ThreadPoolExecutor(self.threads) as pool:
-            square, L, back, K, features = self._coordinates(Z, pool)
-            u, bias = newton(features, self.sign, self.cost, L.T @ beta, bias, self.learn, self.threads, steps=3)
-            beta = np.asarray(back.astype(np.float64) @ u)
-            slack = np.maximum(0.0, 1 - self.sign * (np.asarray(features @ u.astype(kind), dtype=np.float64) + bias))
-            pull = (self.cost * slack * self.sign).astype(kind)
-            push = (self.cost * (slack > 0)).astype(kind)
+        square, L, back, K, features = self._coordinates(Z, pool)
+        u, bias = newton(features, self.sign, self.cost, L.T @ beta, bias, self.learn, self.threads, steps)
+        beta = np.asarray(back.astype(np.float64) @ u)
+        slack = np.maximum(0.0, 1 - self.sign * (np.asarray(features @ u.astype(kind), dtype=np.float64) + bias))
+        pull = (self.cost * slack * self.sign).astype(kind)
+        push = (self.cost * (slack > 0)).astype(kind)
 
-            def press(part: slice) -> tuple[Array, Array, Array]:
-                R = K[part] * pull[part, None]
-                return R.T @ self.X[part], R.sum(axis=0), push[part] @ (K[part] * K[part])
+        def press(part: slice) -> tuple[Array, Array, Array]:
+            R = K[part] * pull[part, None]
+            return R.T @ self.X[part], R.sum(axis=0), push[part] @ (K[part] * K[part])
 
-            gradient, mass, stiff = np.zeros(Z.shape), np.zeros(len(Z)), np.zeros(len(Z))
-            for G, w, c in pool.map(press, self._parts()):
-                gradient -= G
-                mass += w
-                stiff += c
+        gradient, mass, stiff = np.zeros(Z.shape), np.zeros(len(Z)), np.zeros(len(Z))
+        for G, w, c in pool.map(press, self._parts()):
+            gradient -= G
+            mass += w
+            stiff += c
         gradient += mass[:, None] * Z
         Q = square * beta
         gradient += Q @ Z - Q.sum(axis=1)[:, None] * Z
@@ -153,9 +157,9 @@ class Mover:
         value = float(0.5 * u @ u + 0.5 * (self.cost * slack) @ slack)
         return _Point(Z, value, gradient, beta, bias, 2 * self.gamma * beta**2 * (1 + stiff))
 
-    def _descend(self, Z: Array, beta: Array, bias: float) -> tuple[Array, Array, float]:
-        """Better places for the vectors Z, with their β and b."""
-        here = self._at(Z, beta, bias)
+    def _descend(self, Z: Array, pool: ThreadPoolExecutor) -> _Point:
+        """Better places for the vectors Z."""
+        here = self._at(Z, np.zeros(len(Z)), self.bias, pool, STEPS)
         scale = np.sqrt(np.maximum(here.stiffness, 1e-3 * here.stiffness.mean() + np.finfo(float).tiny))[:, None]
         pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
         left = EVALUATIONS
@@ -168,7 +172,7 @@ class Mover:
             there = here
             while left > 0:
                 left -= 1
-                there = self._at(here.Z + t * way / scale, here.beta, here.bias)
+                there = self._at(here.Z + t * way / scale, here.beta, here.bias, pool, 2)
                 if there.value <= here.value + 1e-4 * t * slope:
                     break
                 t, there = t / 4, here
@@ -178,7 +182,7 @@ class Mover:
             if float(np.sum(step * change)) > 1e-12 * float(np.sum(change * change)):
                 pairs.append((step, change))
             here = there
-        return here.Z, here.beta, here.bias
+        return here
 
 
 def _two_loops(gradient: Array, pairs: deque[tuple[Array, Array]]) -> Array:

@@ -5,14 +5,14 @@ Given a reference g = ⟨w, φ⟩ + b with the rows I = {i : y_i g_i > 0} it get
     find w̃ with f(w̃) = max_{i ∈ I} h_i − y_i⟨w̃, φ_i⟩ ≤ ε            (f(w) ≤ 0)
 
 f(w̃) ≤ ½ makes the slant loss of w̃, which is the error of sign(⟨w̃, φ⟩ + b + Z) for Z uniform on [−½, ½], at most the
-hinge loss of w. From w̃ = 0, a step w̃ += η y_i φ_i on a row with violation v_i = h_i − y_i⟨w̃, φ_i⟩ > ε changes ‖w̃ − w‖² by
-at most η²K_ii − 2ηv_i: at most −ε²/R² for η = ε/R², R² = max K_ii, and −v_i²/K_ii for Polyak's η = v_i/K_ii. Either way at
-most R²‖w‖²/ε² steps, and as many support vectors. Only v_i > ε is used, so a row that is a support vector already may be
-preferred: the aggressive variant (§6.1).
+hinge loss of w. From w̃ = 0, a step w̃ += η y_i φ_i on a row with violation v_i = h_i − y_i⟨w̃, φ_i⟩ > ε changes
+‖w̃ − w‖² by at most η²K_ii − 2ηv_i: at most −ε²/R² for η = ε/R², R² = max K_ii, and −v_i²/K_ii for Polyak's
+η = v_i/K_ii. Either way at most R²‖w‖²/ε² steps, and as many support vectors. Only v_i > ε is used, so a row that is a
+support vector already may be preferred: the aggressive variant (§6.1).
 
-With the bias learnt (Appendix D) h_i = min(1, y_i g_i) and f(w̃) = min_b̃ max_I h_i − y_i(⟨w̃, φ_i⟩ + b̃) = (M₊ + M₋)/2 at
-b̃ = (M₊ − M₋)/2, M± the greatest h_i ∓ ⟨w̃, φ_i⟩ of each class. The direction is u = ½(φ_{i₊} − φ_{i₋}), ‖u‖² ≤ R², and a step
-has up to two new support vectors.
+With the bias learnt (Appendix D) h_i = min(1, y_i g_i) and f(w̃) = min_b̃ max_I h_i − y_i(⟨w̃, φ_i⟩ + b̃) =
+(M₊ + M₋)/2 at b̃ = (M₊ − M₋)/2, M± the greatest h_i ∓ ⟨w̃, φ_i⟩ of each class. The direction is
+u = ½(φ_{i₊} − φ_{i₋}), ‖u‖² ≤ R², and a step has up to two new support vectors.
 """
 
 from __future__ import annotations

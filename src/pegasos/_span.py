@@ -1,12 +1,12 @@
 """Few support vectors by projection: greedy choice of a basis, and the machine on it, fitted anew.
 
-A basis φ_{z_1}, …, φ_{z_n} of rows is grown so that the projection of the reference w on its span comes close to w. With
-V the orthonormal coordinates so far (a Cholesky factorisation of K), what is left of each candidate and of w is
+A basis φ_{z_1}, …, φ_{z_n} of rows is grown so that the projection of the reference w on its span comes close to w.
+With V the orthonormal coordinates so far (a Cholesky factorisation of K), what is left of each candidate and of w is
 
     d_j = K_jj − Σ_k V_kj²        r_j = ⟨w − P w, φ_j⟩
 
-and adding j shortens ‖w − Pw‖² by r_j²/d_j. The next one is argmax r_j²/d_j^¾: between that (orthogonal least squares,
-which falls for candidates that are nearly in the span already) and r_j² (orthogonal matching pursuit).
+and adding j shortens ‖w − Pw‖² by r_j²/d_j. The next one is argmax r_j²/d_j^0.85: between that (orthogonal least
+squares, which falls for candidates that are nearly in the span already) and r_j² (orthogonal matching pursuit).
 
 Then w̃ = Σ_k u_k e_k over the orthonormal basis minimises ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² on all rows, by
 Newton's method (Keerthi, Chapelle & DeCoste 2006); Φ = K L⁻ᵀ for K_SS = LLᵀ. The first n columns of Φ are those of the
@@ -25,7 +25,7 @@ from pegasos._data import Array
 from pegasos._threads import one_blas_thread
 
 #: The exponent of d, and the share of K_jj below which a candidate counts as being in the span.
-POWER, SPANNED = 0.75, 1e-4
+POWER, SPANNED = 0.85, 1e-4
 
 #: Rows that are summed together: the sums then do not depend on threads.
 BLOCK = 2048
@@ -34,8 +34,8 @@ BLOCK = 2048
 SMALL, STEPS = 1e-4, 30
 
 
-def project(rows: Any, candidates: Array, inner: Array, n: int) -> tuple[Array, Array]:
-    """Up to n of the candidates (row numbers), in the order they are chosen, and the coordinates of w on them.
+def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
+    """Up to n of the candidates (row numbers), in the order they are chosen.
 
     ``inner`` is ⟨w, φ_j⟩ for each candidate.
     """
@@ -44,7 +44,6 @@ def project(rows: Any, candidates: Array, inner: Array, n: int) -> tuple[Array, 
     floor = SPANNED * np.maximum(own, np.finfo(float).tiny)
     V = np.zeros((min(n, len(candidates)), len(candidates)), dtype=np.float32)
     chosen: list[int] = []
-    u: list[float] = []
     with one_blas_thread():
         for k in range(len(V)):
             score = np.where(d > floor, r * r / np.maximum(d, floor) ** POWER, -1.0)
@@ -54,13 +53,11 @@ def project(rows: Any, candidates: Array, inner: Array, n: int) -> tuple[Array, 
             column = rows.block(candidates[j : j + 1], candidates)[0, : len(candidates)].astype(np.float64)
             v = (column - V[:k, j] @ V[:k]) / np.sqrt(d[j])
             V[k] = v
-            length = r[j] / v[j]
             d -= v * v
             d[j] = 0.0
-            r -= v * length
+            r -= v * (r[j] / v[j])
             chosen.append(j)
-            u.append(length)
-    return candidates[chosen], np.array(u)
+    return candidates[chosen]
 
 
 class Span:
@@ -122,7 +119,8 @@ def newton(
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
 
         def scores(theta: Array) -> Array:
-            return np.asarray(features @ theta[:n].astype(features.dtype), dtype=np.float64) + theta[n]
+            plain: Array = np.asarray(features @ theta[:n].astype(features.dtype), dtype=np.float64)
+            return np.asarray(plain + theta[n])
 
         def value(s: Array, theta: Array) -> float:
             slack = np.maximum(1 - sign * s, 0.0)
@@ -137,7 +135,7 @@ def newton(
             # a bias that no row presses on stays where it is
             H[n, n] += 1e-10 * max(float(H[n, n]), 1.0)
             way = np.zeros(n + 1)
-            way[:free] = -linalg.solve(H[:free, :free], gradient[:free], assume_a="pos")
+            way[:free] = -_solved(H[:free, :free], gradient[:free])
             slope, change, t = float(gradient @ way), scores(way), 1.0
             while (then := value(s + t * change, theta + t * way)) > now + 1e-4 * t * slope and t > 1e-6:
                 t /= 2
@@ -148,6 +146,19 @@ def newton(
             if gained <= small * now:
                 break
     return theta[:n], float(theta[n])
+
+
+def _solved(H: Array, right: Array) -> Array:
+    """H⁻¹ times a vector; an H that rounding has made indefinite (large C, single precision) gets a larger diagonal."""
+    more, top = 0.0, float(np.diagonal(H).max())
+    while True:
+        try:
+            factor = linalg.cho_factor(H + more * np.eye(len(H)), check_finite=False)
+            return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
+        except linalg.LinAlgError:
+            more = 10 * more if more else 1e-7 * top
+            if not more < top:
+                return right / top
 
 
 def _derivatives(

@@ -137,14 +137,15 @@ class SparsePath:
         refit: bool,
         learn: bool,
         runs: list[Run],
-        move: bool,
+        pressing: tuple[Array, Array] | None,
         shares: list[Array],
     ) -> None:
         self._reference, self._learn, self._shares = reference, learn, shares
         self.reference = reference.model
         self.variant, self.refitted, self.order, self.runs = variant, refit, order, runs
-        self.moved = move
+        self.moved, self._pressing = pressing is not None, pressing
         self.best_n_support: int | None = None
+        self._mover: Mover | None = None
         self._spans: dict[int, Span] = {}
         self._models: dict[int, SVC] = {}
 
@@ -197,6 +198,8 @@ class SparsePath:
 
     def _refitted(self, n: int) -> SVC:
         ref = self._reference
+        if self._pressing is not None and n:
+            return self._with_moved(n, *self._pressing)
         support, coefs, biases = self.order[:n], [], []
         for p, pair in enumerate(ref.pairs):
             own = np.isin(self.order, pair.rows) if len(ref.pairs) > 1 else np.ones(len(self.order), dtype=bool)
@@ -206,19 +209,18 @@ class SparsePath:
             coef[own[:n]], bias = span.fit(count, pair.sign, pair.cost, pair.bias, self._learn)
             coefs.append(coef)
             biases.append(bias)
-        model = ref.compressed(support, coefs, biases)
-        return self._with_moved(model) if self.moved and n else model
+        return ref.compressed(support, coefs, biases)
 
-    def _with_moved(self, model: SVC) -> SVC:
-        """The model of two classes with its vectors moved."""
+    def _with_moved(self, n: int, rows: Array, weight: Array) -> SVC:
+        """The model of two classes with its vectors moved, by what these rows say."""
         ref, (pair,) = self._reference, self._reference.pairs
-        mover = Mover(ref.X, pair.sign, pair.cost, ref.kernel.gamma, self._learn, ref.threads)
-        margin = pair.sign * model.decision_function(ref.X)
-        beta = model._pair_coefficients()[0]
-        Z, beta, bias = mover.moved(model.support_vectors_, beta, float(model.intercept_[0]), margin)
+        support = self.order[:n]
+        if self._mover is None:
+            self._mover = Mover(ref.X, pair.sign, pair.cost, pair.bias, ref.kernel.gamma, self._learn, ref.threads)
+        Z, beta, bias = self._mover.moved(ref.X[support], rows, weight)
+        model = ref.compressed(support, [beta], [bias])
+        Z = Z[np.argsort(ref.codes[support], kind="stable")]  # class by class, as the model has them
         model.support_vectors_ = sparse.csr_matrix(Z) if sparse.issparse(ref.X) else Z
-        model.dual_coef_ = model._like_rows(beta[None], ref.X)
-        model.intercept_ = np.array([bias])
         return model
 
     def _span(self, p: int, order: Array, pair: Pair, count: int) -> Span:

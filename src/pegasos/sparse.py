@@ -17,7 +17,7 @@ from pegasos._distinct import Merged, folds
 from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._kernels import KernelFunction
-from pegasos._move import COLUMNS, movable
+from pegasos._move import movable, sampled, suited
 from pegasos._reference import Pair, Reference
 from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
@@ -82,8 +82,8 @@ def sparsify(
         False, which "projection" does not have: those of the paper, with its guarantee.
     move : bool or "auto", default="auto"
         Let the refitted support vectors move, so that ``support_vectors_`` are no longer rows of X (``support_`` says
-        where they began). For kernel="rbf" and two classes. "auto": there, up to 512 columns, since moved vectors are
-        dense.
+        where they began). For kernel="rbf" and two classes. "auto": there, if at most 512 columns are mostly filled;
+        moved vectors are dense, and on sparse rows they gain little for the time.
     validation : tuple (X, y), default=None
         Rows that choose the size which ``path.at()`` returns.
     max_iter : int, default=1000000
@@ -186,9 +186,11 @@ def _merged(orders: list[Array], most: int) -> tuple[Array, list[Array]]:
 def _published(
     ref: Reference, most: int, learn: bool, refit: bool, moves: bool, variant: str, tol: float, step: Any, max_iter: int
 ) -> SparsePath:
-    runs = []
+    runs, pressing = [], None
     for pair in ref.pairs:
         plain = ref.scores(pair, pair.rows)
+        if moves:
+            pressing = sampled(pair.rows, pair.sign * (plain + pair.bias), np.ones(len(plain)))
         at = np.searchsorted(pair.rows, pair.support)
         squared_norm = max(0.0, float(pair.coef @ plain[at]))
         runs.append(
@@ -209,17 +211,23 @@ def _published(
         )
     orders = [pair.rows[np.array(run.order, dtype=np.int64)] for pair, run in zip(ref.pairs, runs, strict=True)]
     order, shares = _merged(orders, most)
-    return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, move=moves, shares=shares)
+    return SparsePath(
+        ref, order, variant=variant, refit=refit, learn=learn, runs=runs, pressing=pressing, shares=shares
+    )
 
 
 def _projected(ref: Reference, most: int, learn: bool, moves: bool) -> SparsePath:
-    orders = []
+    orders, pressing = [], None
     for pair in ref.pairs:
-        candidates = _candidates(pair, most)
-        order, _ = project(ref.rows, candidates, ref.scores(pair, candidates), most)
-        orders.append(order)
+        candidates, share = _candidates(pair, most)
+        plain = ref.scores(pair, candidates)
+        orders.append(project(ref.rows, candidates, plain, most))
+        if moves:
+            pressing = sampled(candidates, pair.sign[candidates] * (plain + pair.bias), share)
     order, shares = _merged(orders, most)
-    return SparsePath(ref, order, variant="projection", refit=True, learn=learn, runs=[], move=moves, shares=shares)
+    return SparsePath(
+        ref, order, variant="projection", refit=True, learn=learn, runs=[], pressing=pressing, shares=shares
+    )
 
 
 def _check_move(move: Any, refit: bool) -> None:
@@ -234,31 +242,33 @@ def _moves(move: Any, refit: bool, ref: Reference) -> bool:
     able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
     if move is True and not able:
         raise ValueError("move=True needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'")
-    return bool(refit and able and move and (move is True or ref.X.shape[1] <= COLUMNS))
+    return bool(refit and able and move and (move is True or suited(ref.X)))
 
 
-def _candidates(pair: Pair, wanted: int) -> Array:
-    """Rows among which support vectors are chosen: all, or a sample that is half support vectors, and half not.
+def _candidates(pair: Pair, wanted: int) -> tuple[Array, Array]:
+    """Rows among which support vectors are chosen, and how many rows each of them stands for.
 
-    Others than support vectors count: those beyond the margin lie where the function is smooth. Each half has as many
-    of either class as there are.
+    All rows, or a sample with as many of each class, support vectors or not, as there are. Others than support vectors
+    count: those beyond the margin lie where the function is smooth.
     """
     rows = pair.rows[pair.cost > 0]
     limit = min(MOST, max(FEWEST, EACH * wanted))
     if len(rows) <= limit:
-        return rows
+        return rows, np.ones(len(rows))
     sign = np.zeros(int(pair.rows[-1]) + 1)
     sign[pair.rows] = pair.sign
     held = np.isin(rows, pair.support)
     random = np.random.default_rng(0)
-    chosen: list[Array] = []
-    room = limit
-    groups = [rows[held & (sign[rows] == s)] for s in (1, -1)] + [rows[~held & (sign[rows] == s)] for s in (1, -1)]
+    chosen, shares, room = [], [], limit
+    groups = [rows[(held == own) & (sign[rows] == s)] for own in (True, False) for s in (1, -1)]
     for k, group in enumerate(sorted(groups, key=len)):
         take = min(len(group), room // (4 - k))
         chosen.append(random.permutation(group)[:take])
+        shares.append(np.full(take, len(group) / max(take, 1)))
         room -= take
-    return np.sort(np.concatenate(chosen))
+    found = np.concatenate(chosen)
+    order = np.argsort(found)
+    return found[order], np.concatenate(shares)[order]
 
 
 #: Sizes that cross-validation looks at, as shares of the reference's support vectors.
