@@ -392,3 +392,16 @@ def test_command_line(moons, tmp_path, capsys):
     assert facts["training_error"] < 0.2
     assert main(["sparsify", model, data, "-m", small, "--variant", "aggressive", "--validation", data]) == 0
     assert main(["sparsify", model, model, "-m", small]) == 1
+
+
+@pytest.mark.parametrize("variant", ["projection", "aggressive"])
+def test_one_against_the_rest(variant):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(multi_class="ovr", gamma=0.5).fit(X, y)
+    path = sparsify(model, X, y, max_support=20, variant=variant, refit=variant == "projection")
+    small = path.at(20)
+    assert len(small.support_) <= 20
+    assert small.dual_coef_.shape == (3, len(small.support_))
+    assert small.decision_function(X).shape == (150, 3)
+    assert small.score(X, y) >= model.score(X, y) - 0.03
+    assert path.randomized(random_state=0).predict(X).shape == (150,)

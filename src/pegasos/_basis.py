@@ -17,7 +17,8 @@ from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos._data import Array
-from pegasos._kernel_rows import lean, provider
+from pegasos._kernel_layout import compact
+from pegasos._kernel_rows import provider
 from pegasos._kernels import Kernel
 from pegasos._span import newton
 from pegasos.linear import LinearSVC
@@ -35,12 +36,12 @@ TOGETHER = 32
 
 def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
     """K(a_i, b_j) for the rows of A and B, in float64; B is the shorter one."""
-    return _core_values(kernel, kernel.core(lean(A), threads), B, threads)
+    return _core_values(kernel, kernel.core(compact(A), threads), B, threads)
 
 
 def _core_values(kernel: Kernel, rows: Any, B: Any, threads: int) -> Array:
     """The same for rows that the core has already seen: scores of b_j with one coefficient, 1."""
-    points = kernel.core(lean(B), threads)
+    points = kernel.core(compact(B), threads)
     out = np.empty((rows.rows, B.shape[0]))
     for first in range(0, B.shape[0], TOGETHER):
         index = np.arange(first, min(first + TOGETHER, B.shape[0]))
@@ -75,6 +76,11 @@ class Basis:
         """K(x_i, x_i)."""
         return np.asarray(self.rows.diagonal())
 
+    @cached_property
+    def _given(self) -> Any:
+        """The rows with their columns where new points have them."""
+        return self.kernel.core(compact(self.X, self.threads), self.threads)
+
     @property
     def features(self) -> Array:
         """Φ: a row for each of X, a column for each point."""
@@ -102,7 +108,7 @@ class Basis:
     def add_points(self, Z: Any) -> Array:
         """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
         assert not len(self.index)
-        columns = _core_values(self.kernel, self.rows.double, Z, self.threads).astype(self.dtype, copy=False)
+        columns = _core_values(self.kernel, self._given, Z, self.threads).astype(self.dtype, copy=False)
         before = kernel_values(self.kernel, self.vectors, Z) if self.size else np.zeros((0, Z.shape[0]))
         square = np.concatenate([before, kernel_values(self.kernel, Z, Z)])
         kept = self._extend(columns, square)

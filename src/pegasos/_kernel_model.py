@@ -51,6 +51,9 @@ class KernelModel(Estimator):
     max_iter: int
     solver: str | Solver | KernelSolver
 
+    #: Whether rows can come in pieces.
+    _streams = True
+
     support_: Array
     support_vectors_: Any
     dual_coef_: Any

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from pegasos._data import Array
-from pegasos._kernel_rows import lean
+from pegasos._kernel_layout import compact
 from pegasos._kernels import Kernel
 from pegasos._span import BLOCK, STEPS, newton
 from pegasos._threads import one_blas_thread
@@ -49,7 +49,7 @@ def movable(kernel: Kernel, X: Any) -> bool:
 
 def suited(X: Any) -> bool:
     """Whether vectors that are dense cost no more than the rows they began as."""
-    return bool(X.shape[1] <= COLUMNS and not sparse.issparse(lean(X)))
+    return bool(X.shape[1] <= COLUMNS and not sparse.issparse(compact(X)))
 
 
 def sampled(rows: Array, margin: Array, weight: Array) -> tuple[Array, Array]:

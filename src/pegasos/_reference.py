@@ -1,6 +1,7 @@
 """A fitted kernel classifier, ours or scikit-learn's, taken apart: what compressing it starts from.
 
-More than two classes are pairs (one-vs-one), each a machine of two classes on the rows of those two.
+More than two classes are pairs (one-vs-one), each a machine of two classes on the rows of those two; or each class has
+a machine against the rest, on all rows (``multi_class="ovr"``).
 """
 
 from __future__ import annotations
@@ -88,6 +89,11 @@ class Reference:
         """Support vectors of the reference."""
         return len(self.model.support_)
 
+    @property
+    def one_vs_rest(self) -> bool:
+        """Whether each of several classes has a machine against all others."""
+        return len(self.classes) > 2 and int(self.model.dual_coef_.shape[0]) == len(self.classes)
+
     def _codes(self, labels: Array) -> Array:
         found, codes = encode_labels(labels)
         if len(found) != len(self.classes) or not bool(np.all(found == self.classes)):
@@ -146,6 +152,12 @@ class Reference:
         if k == 2:
             sign = np.where(self.codes == 1, 1.0, -1.0)
             return [Pair(np.arange(self.m), sign, self.cost, support, dual[0], float(bias[0]))]
+        if self.one_vs_rest:
+            signs = (np.where(self.codes == c, 1.0, -1.0) for c in range(k))
+            return [
+                Pair(np.arange(self.m), sign, self.cost, support[own != 0], own[own != 0], float(b))
+                for sign, own, b in zip(signs, dual, bias, strict=True)
+            ]
         pairs, codes = [], self.codes[support]
         for b, (i, j) in zip(bias, combinations(range(k), 2), strict=True):
             rows = np.flatnonzero((self.codes == i) | (self.codes == j))
@@ -171,10 +183,10 @@ class Reference:
         order = np.argsort(self.codes[support], kind="stable")
         support = support[order]
         codes = self.codes[support]
-        table = np.zeros((k - 1, len(support)))
-        if k == 2:
-            table[0] = coefs[0][order]
+        if k == 2 or self.one_vs_rest:
+            table = np.stack(coefs)[:, order]
         else:
+            table = np.zeros((k - 1, len(support)))
             for (i, j), coef in zip(combinations(range(k), 2), coefs, strict=True):
                 mine = coef[order]
                 table[j - 1] = np.where(codes == i, mine, table[j - 1])

@@ -83,6 +83,8 @@ class RandomizedClassifier:
         k = len(self.model.classes_)
         if k == 2:
             return np.asarray(self.model.classes_[(scores[:, 0] > 0).astype(int)])
+        if self.model._one_vs_rest:
+            return np.asarray(self.model.classes_[scores.argmax(axis=1)])
         votes = np.zeros((len(scores), k), dtype=np.int32)
         for score, (i, j) in zip(scores.T, combinations(range(k), 2), strict=True):
             votes[:, i] += score > 0
@@ -205,7 +207,8 @@ class SparsePath:
             own = np.isin(self.order, pair.rows) if len(ref.pairs) > 1 else np.ones(len(self.order), dtype=bool)
             count = int(np.count_nonzero(own[:n]))
             coef = np.zeros(n)
-            span = self._span(p, self.order[own], pair, count)
+            # one class against the rest: the same rows for every class
+            span = self._span(0 if ref.one_vs_rest else p, self.order[own], pair, count)
             coef[own[:n]], bias = span.fit(count, pair.sign, pair.cost, pair.bias, self._learn)
             coefs.append(coef)
             biases.append(bias)

@@ -28,6 +28,8 @@ __all__ = ["SVC", "SVR"]
 
 
 def _takes_rows(model: Any) -> bool:
+    if not model._streams:
+        raise AttributeError(f"{type(model).__name__} has no partial_fit: it needs all rows at once")
     if model.kernel != "precomputed":
         return True
     raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")

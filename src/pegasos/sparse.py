@@ -23,7 +23,7 @@ from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
 from pegasos._targets import class_labels
 from pegasos.kernel import SVC
-from pegasos.solvers import KernelSolver
+from pegasos.solvers import KernelSolver, Solver
 
 __all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"]
 
@@ -292,8 +292,8 @@ class SparseSVC(SVC):
     slant_tol : float, default=0.5
         ``tol`` of :func:`sparsify`.
     C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, lam, solver, n_jobs, max_time, callback, on_interrupt, checkpoint, \
-checkpoint_every
+decision_function_shape, break_ties, random_state, lam, multi_class, solver, n_jobs, max_time, callback, \
+on_interrupt, checkpoint, checkpoint_every
         Of the reference, as for :class:`SVC`.
 
     Attributes
@@ -327,6 +327,8 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
     True
     """
 
+    _streams = False
+
     def __init__(
         self,
         *,
@@ -354,7 +356,8 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         break_ties: bool = False,
         random_state: Any = None,
         lam: float | None = None,
-        solver: str | KernelSolver = "auto",
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        solver: str | KernelSolver | Solver = "auto",
         n_jobs: int | None = None,
         max_time: float | None = None,
         callback: Callback | None = None,
@@ -379,6 +382,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             break_ties=break_ties,
             random_state=random_state,
             lam=lam,
+            multi_class=multi_class,
             solver=solver,
             n_jobs=n_jobs,
             max_time=max_time,

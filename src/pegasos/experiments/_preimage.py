@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos._data import Array
-from pegasos._kernel_rows import lean
+from pegasos._kernel_layout import compact
 
 #: Steps of a search at most; the relative gain that ends it.
 STEPS, GAIN = 50, 1e-4
@@ -23,7 +23,7 @@ class Vector:
     """ψ = Σ r_i φ(v_i), of rows and of points of their own, for exp(−γ‖a − x‖²)."""
 
     def __init__(self, gamma: float, terms: list[tuple[Any, Array]]) -> None:
-        self.gamma, self.terms = gamma, [(V, r, _norms(V)) for V, r in ((lean(V), r) for V, r in terms if len(r))]
+        self.gamma, self.terms = gamma, [(V, r, _norms(V)) for V, r in ((compact(V), r) for V, r in terms if len(r))]
 
     def _weights(self, z: Array) -> list[Array]:
         square = float(z @ z)

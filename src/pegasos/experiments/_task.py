@@ -14,7 +14,7 @@ from scipy import sparse
 from pegasos import _kernels
 from pegasos._basis import Basis
 from pegasos._data import Array, encode_labels
-from pegasos._kernel_rows import lean
+from pegasos._kernel_layout import compact
 from pegasos._kernels import Kernel
 from pegasos._targets import class_labels
 from pegasos._threads import thread_count
@@ -72,7 +72,7 @@ class Task:
         self._model = SVC(C=C, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, n_jobs=n_jobs)  # type: ignore[arg-type]
         self._model._check_parameters()
         self.threads = thread_count(n_jobs)
-        self.X = lean(self._model._matrix(X, reset=True))
+        self.X = compact(self._model._matrix(X, reset=True))
         labels = class_labels(self.X, y)
         self.classes, codes = encode_labels(labels)
         if len(self.classes) != 2:
