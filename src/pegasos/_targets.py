@@ -61,3 +61,18 @@ def class_factors(class_weight: Any, classes: Array, labels: Array) -> Array | N
         named = sorted(map(repr, unknown))
         raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
     return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
+
+
+def declared_classes(model: Any, classes: Any) -> tuple[Array, bool]:
+    """All classes that rows in pieces will ever have, and whether this is the first piece."""
+    first = not hasattr(model, "_stream")
+    if first and classes is None:
+        raise ValueError("classes must be passed on the first call to partial_fit")
+    known = np.unique(np.asarray(classes)) if first else model.classes_
+    if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
+        raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
+    if len(known) < 2:
+        raise ValueError(f"{type(model).__name__} needs at least 2 classes, but classes contains only {known.tolist()}")
+    if isinstance(model.class_weight, str) and model.class_weight == "balanced":
+        raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
+    return np.asarray(known), first

@@ -20,7 +20,7 @@ from pegasos._fit import Callback
 from pegasos._kernel_model import KernelModel
 from pegasos._kernel_problem import Part
 from pegasos._kernels import KernelFunction
-from pegasos._targets import class_codes, class_factors, class_labels, real_targets
+from pegasos._targets import class_codes, class_factors, class_labels, declared_classes, real_targets
 from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import KernelSolver, Solver
 
@@ -313,14 +313,12 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        known, first = self._known_classes(classes)
+        known, first = declared_classes(self, classes)
         if not first and len(known) > 2 and self._one_vs_rest != (self.multi_class == "ovr"):
             raise ValueError(f"multi_class={self.multi_class!r} is not what earlier calls had; fit anew")
         X = self._matrix(X, reset=first)
         labels = class_labels(X, y)
         codes = class_codes(labels, known)
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
         factors = class_factors(self.class_weight, known, labels)
         factors = np.ones(len(known)) if factors is None else factors
         given = row_weights(sample_weight, None, X.shape[0])
@@ -332,18 +330,6 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self._lay_out(stream.vectors, stream.codes, everything, list(coef), b, stream.numbers)
         self.n_iter_ = np.full(problem.parts, len(stream.trace), dtype=np.int32)
         return self
-
-    def _known_classes(self, classes: Any) -> tuple[Array, bool]:
-        """All classes of a stream, and whether it begins."""
-        first = not hasattr(self, "_stream")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        known = np.unique(np.asarray(classes)) if first else self.classes_
-        if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-            raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
-        if len(known) < 2:
-            raise ValueError(f"SVC needs at least 2 classes, but classes contains only {known.tolist()}")
-        return np.asarray(known), first
 
     def _fitted(self) -> tuple[Array, Array]:
         return self._pair_coefficients(), np.repeat(np.arange(len(self.classes_)), self.n_support_)

@@ -16,7 +16,7 @@ from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._linear import LinearModel
 from pegasos._stream import Stream
-from pegasos._targets import class_codes, class_factors, class_labels, real_targets
+from pegasos._targets import class_codes, class_factors, class_labels, declared_classes, real_targets
 from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import Solver
 
@@ -243,19 +243,10 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        first = not hasattr(self, "_stream")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        known = np.unique(np.asarray(classes)) if first else self.classes_
-        if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-            raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
-        if len(known) < 2:
-            raise ValueError(f"LinearSVC needs at least 2 classes, but classes contains only {known.tolist()}")
+        known, first = declared_classes(self, classes)
         X, data = self._rows(X, reset=first)
         labels = class_labels(X, y)
         codes = class_codes(labels, known)
-        if self.class_weight == "balanced":
-            raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
         weight = row_weights(sample_weight, self._factors(known, codes, labels), data.m)
         target, outputs = _targets(codes, len(known), loss)
         stream = Stream() if first else self._stream
