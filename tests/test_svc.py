@@ -518,3 +518,70 @@ def test_bad_data_are_refused_by_name():
         SMO(working_set=2)
     with pytest.raises(ValueError, match="unknown"):
         resolve_kernel("none")
+
+
+def test_many_small_pairs_are_all_solved():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(240, 4)), np.arange(240) % 40
+    model = SVC(gamma=0.5).fit(X, y)
+    assert model.certificate_.converged
+    assert len(model.intercept_) == 780
+    np.testing.assert_array_equal(model.predict(X), svm.SVC(gamma=0.5, tol=1e-6).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("far", [1e6, 1e8])
+def test_rows_far_from_the_origin_lose_nothing(far):
+    X, y = two_classes()
+    X = np.round(X * 2**10) / 2**10  # exact beside large numbers
+    near, away = SVC(gamma=0.5).fit(X, y), SVC(gamma=0.5).fit(X + far, y)
+    assert away.certificate_.primal == pytest.approx(near.certificate_.primal, rel=1e-6)
+    np.testing.assert_allclose(away.decision_function(X + far), near.decision_function(X), atol=1e-4)
+
+
+def test_a_bound_above_the_objective_of_zero_is_none():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(60, 60))
+    K = 5 * (K + K.T)
+    with pytest.warns(ConvergenceWarning, match="semi-definite"):
+        c = SVC(kernel="precomputed").fit(K, np.arange(60) % 2).certificate_
+    assert not c.converged
+
+
+def test_a_vanishing_objective_is_said_to_vanish():
+    X, y = make_moons(60, noise=0.01, random_state=0)
+    c = SVC(C=1e15, gamma=5.0).fit(X, y).certificate_
+    assert c.converged
+    assert (c.relative_gap <= 1e-3) == (c.reason == "gap <= tol * primal")
+
+
+def test_probabilities_of_the_log_loss():
+    X, y = three_classes()
+    two = SVC(loss="log", gamma=0.5).fit(X, y > 0)
+    p = two.predict_proba(X)
+    np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-two.decision_function(X))))
+    np.testing.assert_allclose(two.predict_log_proba(X), np.log(p))
+    three = SVC(loss="log", gamma=0.5, multi_class="ovr").fit(X, y)
+    np.testing.assert_allclose(three.predict_proba(X).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(three.classes_[three.predict_proba(X).argmax(axis=1)], three.predict(X))
+    for model in (SVC().fit(X, y), SVC(loss="log").fit(X, y)):
+        with pytest.raises(AttributeError, match="predict_proba"):
+            _ = model.predict_proba
+
+
+@pytest.mark.parametrize("value", [-2.0, float("nan"), float("inf")])
+def test_class_weights_are_numbers(value):
+    for kind in (SVC, LinearSVC):
+        with pytest.raises(ValueError, match="class_weight of class -1"):
+            kind(class_weight={-1: value}).fit(X0, Y0)
+
+
+def test_kernel_matrices_are_symmetric():
+    K = pairwise.rbf_kernel(X0)
+    K[3, 7] += 0.5
+    with pytest.raises(ValueError, match=r"entry \(3, 7\)"):
+        SVC(kernel="precomputed").fit(K, Y0)
+
+
+def test_auto_takes_pegasos_for_sub_gradients():
+    model = SVC(intercept="subgradient", tol=0.1).fit(X0, Y0)
+    assert np.isfinite(model.intercept_).all()

@@ -160,6 +160,11 @@ int64_t stretch_of(const KernelRows& x) {
     return std::clamp<int64_t>(stretch_bytes / bytes / 64 * 64, 64, 1024);
 }
 
+// Threads for so many kernel values to compute and to add: starting one costs as much as a hundred thousand.
+int useful(int threads, int64_t computed, int64_t added) {
+    return computed + added / 16 < (int64_t(1) << 17) ? 1 : threads;
+}
+
 // For every tile of a stretch, its rows by length: those that are summed side by side should end together.
 template <class Rows>
 std::vector<std::uint8_t> tile_orders(const Rows& x, const int64_t* index, int64_t first, int64_t count) {
@@ -247,6 +252,7 @@ void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const 
     // A symmetric block is computed where a task, so many columns wide, reaches the diagonal or lies above
     // it, and copied below.
     constexpr int64_t width = 256;
+    threads = useful(threads, count_a * count_b, 0);
     const int64_t batch = batch_of<Real>(x, 4), tasks = (count_b + width - 1) / width;
     const bool symmetric = count_a == count_b && std::equal(a, a + count_a, b);
     with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
@@ -283,6 +289,7 @@ void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* f
                      const Real* const* rows, const double* coef, int64_t count, double* F, int threads) {
     check_precision<Real>(x);
     const int64_t m = x.rows(), stretch = stretch_of(x), tasks = (m + stretch - 1) / stretch;
+    threads = useful(threads, count_missing * m, count * m);
     const int64_t batch = batch_of<Real>(x, 4);
     with_layout<Real>(x, [&]<class Rows>(const Rows& view) {
         using Group = Packed<Real, Rows>;
@@ -310,6 +317,7 @@ void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* f
 template <class Real>
 void add_rows(const Real* const* rows, const double* coef, int64_t count, double* F, int64_t n, int threads) {
     constexpr int64_t stretch = 1024;
+    threads = useful(threads, 0, count * n);
     parallel_for(threads, (n + stretch - 1) / stretch, [&](int64_t t) {
         add_stretch(rows, coef, count, F, t * stretch, std::min(stretch, n - t * stretch));
     });
@@ -322,6 +330,7 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
     check_precision<Real>(a);
     check_precision<Real>(x);
     const int64_t batch = batch_of<Real>(a, 64), stretch = stretch_of(x);
+    threads = useful(threads, count * m, count * m * outputs);
     const auto& add = static_cast<const VectorEntry<Real>&>(kernel_table()).add;
     std::fill_n(out, outputs * m, 0.0);
     with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from pegasos._certificate import Certificate
 from pegasos._checkpoint import check_path
-from pegasos._data import Examples, examples
+from pegasos._data import Array, Examples, examples
 from pegasos._dataset import Dataset
 from pegasos._fit import Callback
 from pegasos._problem import Bias
@@ -42,6 +42,17 @@ def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Conca
             raise
 
     return call
+
+
+def class_probabilities(scores: Array) -> Array:
+    """Probabilities that scores of the log loss stand for; those of one-vs-rest are normalised."""
+    from scipy.special import expit  # takes as long to import as all the rest of this module
+
+    p = np.asarray(expit(scores))
+    if p.ndim == 1:
+        return np.column_stack([1 - p, p])
+    sums = p.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(p, sums, out=np.full_like(p, 1 / p.shape[1]), where=sums > 0))
 
 
 class Estimator(BaseEstimator):  # type: ignore[misc]

@@ -26,6 +26,10 @@ Callback = Callable[[Checkpoint], Any]
 Judge = Callable[[Any, Array, Array, Array | None], Bounds]
 
 
+#: An objective that is this share of the one of zero weights counts as zero: no gap is small relative to it.
+NOTHING = 1e-9
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: at relative gap ``tol``, or after so many epochs or seconds."""
@@ -162,7 +166,7 @@ class _Loop:
         gap = np.maximum(self.primal - self.dual, 0.0)
         # At an optimum of zero (a perfect fit) no gap is small relative to it: judge by the loss at zero instead. A fit
         # that has run away to infinity has an infinite gap, whatever it is compared with.
-        small = gap <= self.limits.tol * np.maximum(self.primal, 1e-9 * self.scale)
+        small = gap <= self.limits.tol * np.maximum(self.primal, NOTHING * self.scale)
         self.converged = bool(np.all(small & np.isfinite(self.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint()
         self.trace.append(checkpoint)
@@ -173,10 +177,13 @@ class _Loop:
             )
         if self.watch.callback is not None and self.watch.callback(checkpoint):
             return "stopped by the callback"
+        small_enough = "gap <= tol * primal"
+        if not np.all(gap <= self.limits.tol * self.primal):
+            small_enough = f"gap <= tol * {NOTHING:g} of the objective of zero weights"
         if self.converged and not self._worth_more(checkpoint):
-            return "gap <= tol * primal"
+            return small_enough
         if (why := self.engine.stuck) is not None:
-            return "gap <= tol * primal" if self.converged else why
+            return small_enough if self.converged else why
         return None
 
     def _worth_more(self, now: Checkpoint) -> bool:

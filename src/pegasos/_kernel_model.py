@@ -21,7 +21,7 @@ from pegasos._dataset import Dataset
 from pegasos._estimator import Estimator
 from pegasos._fingerprint import kernel_fingerprint
 from pegasos._fit import Limits, Result, Watch, run
-from pegasos._kernel_layout import compact
+from pegasos._kernel_layout import centre, compact
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._kernel_rows import PartRows
 from pegasos._kernel_stream import KernelStream
@@ -91,6 +91,8 @@ class KernelModel(Estimator):
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
             )
+        if reset:
+            _check_symmetry(K)
         return K
 
     # --- fitting -----------------------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ class KernelModel(Estimator):
                 "there is no lower bound, and the solution need not be the best. Choose other kernel parameters."
             )
         lines = [self._stopped(c), "Scale the features, lower C, raise max_iter or max_time, or accept a larger tol."]
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and os.path.exists(self.checkpoint):
             lines.append(f"With a higher limit the fit goes on from {os.fspath(self.checkpoint)!r}.")
         return " ".join(lines)
 
@@ -267,12 +269,16 @@ class KernelModel(Estimator):
         kernel = Kernel(self.kernel, self._gamma, float(self.coef0), int(self.degree))
         threads = thread_count(self.n_jobs)
         support = _plain(self.support_vectors_)
+        if (origin := centre(support, kernel)) is not None:
+            support = support - origin
         vectors = kernel.core(support, threads) if coef.shape[1] else None
 
         def score(X: Any) -> Array:
             kernel.check_rows(X)
             if vectors is None:
                 return np.zeros((X.shape[0], len(coef)))
+            if origin is not None:
+                X = (X.toarray() if sparse.issparse(X) else X) - origin
             rows = kernel.core(compact(X, threads), threads)
             single = X.dtype == support.dtype == np.float32 and _single_suffices(kernel, vectors, rows, coef)
             return np.asarray(vectors.scores(None, coef, rows, None, threads, single)).T
@@ -288,6 +294,22 @@ class KernelModel(Estimator):
             return np.asarray(values.astype(np.float64) @ coef.T)
 
         return score
+
+
+def _check_symmetry(K: Array) -> None:
+    """Refuse a kernel matrix that is not symmetric, but for rounding."""
+    size = 1024
+    most = float(max(abs(K.max(initial=0.0)), abs(K.min(initial=0.0))))
+    for first in range(0, len(K), size):
+        for other in range(first, len(K), size):
+            apart = K[first : first + size, other : other + size] - K[other : other + size, first : first + size].T
+            if np.abs(apart).max() > 1e-4 * most:
+                at = divmod(int(np.abs(apart).argmax()), apart.shape[1])
+                i, j = first + at[0], other + at[1]
+                raise ValueError(
+                    f"the precomputed kernel matrix is not symmetric: entry ({i}, {j}) is {K[i, j]}, but ({j}, {i}) is "
+                    f"{K[j, i]}"
+                )
 
 
 def _single_suffices(kernel: Kernel, vectors: Any, rows: Any, coef: Array) -> bool:

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from pegasos import _core
 from pegasos._data import Array
-from pegasos._kernel_layout import lean
+from pegasos._kernel_layout import centre, lean
 from pegasos._kernels import Kernel, checked_values
 
 #: Rows that are computed, or added up, together; a cache always has room for so many.
@@ -139,6 +139,8 @@ class NativeRows(CachedRows):
 
     def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
         X = lean(X, threads)
+        if (origin := centre(X, kernel)) is not None:
+            X = X - origin
         self.double = kernel.core(X, threads)
         quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)

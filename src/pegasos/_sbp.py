@@ -146,9 +146,9 @@ class SBPEngine:
 
     @property
     def epochs(self) -> float:
-        """Kernel values used, whether computed or found in the cache, in rows of the kernel matrix."""
+        """Kernel values used, whether computed or found in the cache, by those of the whole kernel matrix."""
         scouted = 0 if self.scout is None else self.scout.work
-        return (self.work + scouted) / max(1, int(self.problem.X.shape[0]))
+        return (self.work + scouted) / max(1, int(self.problem.X.shape[0])) ** 2
 
     @property
     def steps(self) -> list[int]:

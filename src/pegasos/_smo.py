@@ -99,7 +99,7 @@ class SMOEngine:
         self.problem, self.tol, self.max_steps, self.fixed = problem, tol, max_steps, working_set is not None
         self.states = [_State(part, working_set or START, CLOSER * tol) for part in problem.pieces]
         self.indefinite = False
-        self.before, self.work, self.certified_at = 0, 0, 0
+        self.before, self.work, self.certified_at, self.first = 0, 0, 0, 0
         self.errors = np.zeros(problem.parts)
         self.good = np.zeros(problem.parts, dtype=bool)  # whose last certificate was within the tolerance
         self._diagonal: tuple[int, Array] | None = None
@@ -115,8 +115,8 @@ class SMOEngine:
 
     @property
     def epochs(self) -> float:
-        """Kernel values used, whether computed or found in the cache, in rows of the kernel matrix."""
-        return self.work / max(1, int(self.problem.X.shape[0]))
+        """Kernel values used, whether computed or found in the cache, by those of the whole kernel matrix."""
+        return self.work / max(1, int(self.problem.X.shape[0])) ** 2
 
     @property
     def steps(self) -> list[int]:
@@ -132,7 +132,7 @@ class SMOEngine:
 
     @property
     def stuck(self) -> str | None:
-        if not all(state.rests for state in self.states):
+        if self._current is not None:
             return None
         if self.indefinite:
             return REASONS[3]
@@ -140,13 +140,13 @@ class SMOEngine:
         return self.reasons[min(wanting)] if wanting else None
 
     def due(self, tol: float) -> bool:
-        if all(state.rests for state in self.states):
+        if self._current is None:
             return True
         # A fit with the tolerance of LIBSVM, whatever its gap, is to end no earlier than LIBSVM's would.
-        if USUAL[0] < max(state.violation for state in self.states if not state.rests) <= USUAL[1]:
+        if self.work - self.certified_at <= APART or USUAL[0] < self.states[self.first].violation <= USUAL[1]:
             return False
         cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
-        return bool(self.work - self.certified_at > max(cost / SHARE, APART))
+        return bool(SHARE * (self.work - self.certified_at) > cost)
 
     def model(self) -> tuple[Array, Array]:
         """Feasible dual variables of all parts, one after the other; the certificate finds the biases."""
@@ -164,12 +164,15 @@ class SMOEngine:
         bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
         self.certified_at = self.work
         self.good = bounds.gap <= self.tol * bounds.primal
+        # No optimum lies above the objective of zero weights: such a bound shows that the kernel is none.
+        self.indefinite |= bool(np.any(bounds.dual > self.problem.at_zero() * (1 + 1e-6)))
         if self.indefinite:  # there is no duality then
             return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
         return bounds
 
     def learn(self, bounds: Bounds) -> None:
         """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
+        self.first = 0
         for k, state in enumerate([] if self.indefinite else self.states):
             gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
             if not state.rests or state.over:
@@ -203,10 +206,15 @@ class SMOEngine:
 
     def advance(self) -> None:
         """A round of one part."""
-        for k, state in enumerate(self.states):
-            if not state.rests:
-                self._round(k, state)
-                return
+        if (k := self._current) is not None:
+            self._round(k, self.states[k])
+
+    @property
+    def _current(self) -> int | None:
+        """The part that is worked on: the first that does not rest. Those before it rest until ``learn`` wakes them."""
+        while self.first < len(self.states) and self.states[self.first].rests:
+            self.first += 1
+        return self.first if self.first < len(self.states) else None
 
     def _round(self, k: int, state: _State) -> None:
         part = state.part
@@ -330,3 +338,4 @@ class SMOEngine:
         self.before = int(counts[0]) - self.problem.rows.evaluations
         self.work, self.certified_at, self.indefinite = int(counts[1]), int(counts[2]), bool(counts[3])
         self._block = self._diagonal = None
+        self.first = 0

@@ -60,7 +60,11 @@ def class_factors(class_weight: Any, classes: Array, labels: Array) -> Array | N
     if isinstance(class_weight, dict) and (unknown := set(class_weight) - set(classes.tolist())):
         named = sorted(map(repr, unknown))
         raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
-    return np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
+    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
+    if len(wrong := np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))):
+        label = classes.tolist()[wrong[0]]
+        raise ValueError(f"class_weight of class {label!r} is {factors[wrong[0]]}, but should be a number >= 0")
+    return factors
 
 
 def declared_classes(model: Any, classes: Any) -> tuple[Array, bool]:

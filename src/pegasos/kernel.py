@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
-from pegasos._estimator import all_or_nothing
+from pegasos._estimator import all_or_nothing, class_probabilities
 from pegasos._fit import Callback
 from pegasos._kernel_model import KernelModel
 from pegasos._kernel_problem import Part
@@ -25,6 +25,17 @@ from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import KernelSolver, Solver
 
 __all__ = ["SVC", "SVR"]
+
+
+def _has_probabilities(model: Any) -> bool:
+    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    pairs = len(getattr(model, "classes_", ())) > 2 and not model._one_vs_rest
+    if name == "log" and not pairs:
+        return True
+    raise AttributeError(
+        "predict_proba needs loss='log', and two classes or multi_class='ovr'. For probabilities from other losses "
+        "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+    )
 
 
 def _takes_rows(model: Any) -> bool:
@@ -52,7 +63,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     degree : int, default=3
         Of "poly".
     gamma : {"scale", "auto"} or float, default="scale"
-        γ. "scale": 1/(n_features · variance of X); "auto": 1/n_features.
+        γ. "scale": 1/(n_features · variance of X), in which rows count by their sample weight; "auto": 1/n_features.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
     shrinking, probability
@@ -87,7 +98,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         How. "unregularized": as in LIBSVM; exact with SMO and SDCA, by sub-gradients while Pegasos learns and exact in
         the end. "feature": a constant feature of value ``intercept_scaling``, which adds its square to the kernel. As
         for :class:`~pegasos.LinearSVC`, a solver that cannot learn a kind says so; SMO learns "unregularized" only,
-        and "auto" takes SDCA for the others and for ``fit_intercept=False``.
+        and "auto" takes Pegasos for "subgradient", SDCA for "feature" and ``fit_intercept=False``.
     intercept_scaling : float, default=1.0
         The constant feature's value for ``intercept="feature"``.
     multi_class : {"ovo", "ovr"}, default="ovo"
@@ -132,7 +143,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     classes_, class_weight_ : ndarray of shape (n_classes,)
         Labels, and what multiplies C for each.
     certificate_ : Certificate
-        Objective, lower bound, gap, and why the fit stopped; of several pairs, their sums.
+        Objective, lower bound, gap, and why the fit stopped; of several pairs, their sums. Its ``epochs`` are passes
+        over the rows, or of SMO, LASVM and SBP as many kernel values as the whole kernel matrix has.
     trace_ : Trace
         The checkpoints of the fit.
     n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,)
@@ -446,6 +458,17 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             votes[:, i] += score > 0
             votes[:, j] += score <= 0
         return np.asarray(self.classes_[votes.argmax(axis=1)])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, for the log loss and two classes or one-vs-rest, whose probabilities are normalised."""
+        return class_probabilities(self.decision_function(X))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from pegasos import losses
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
-from pegasos._estimator import all_or_nothing
+from pegasos._estimator import all_or_nothing, class_probabilities
 from pegasos._fit import Callback
 from pegasos._linear import LinearModel
 from pegasos._stream import Stream
@@ -286,18 +286,13 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
-        from scipy.special import expit, softmax  # takes as long to import as all the rest of this module
+        from scipy.special import softmax  # takes as long to import as all the rest of this module
 
         scores = self.decision_function(X)
         name = self.loss.name if isinstance(self.loss, Loss) else self.loss
-        if scores.ndim == 1:
-            positive = expit(scores)
-            return np.column_stack([1 - positive, positive])
-        if name == "multinomial":
+        if scores.ndim == 2 and name == "multinomial":
             return np.asarray(softmax(scores, axis=1))
-        p = expit(scores)
-        sums = p.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(p, sums, out=np.full_like(p, 1 / p.shape[1]), where=sums > 0))
+        return class_probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:

@@ -94,7 +94,8 @@ def _solver(add: Any) -> None:
         metavar="SOLVER",
         default="auto",
         help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, norma, sgd. "
-        "Parameters: pegasos:batch_size=64,projection=true. With --kernel: auto, smo",
+        "Parameters: pegasos:batch_size=64,projection=true. "
+        "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem",
     )
     add(
         "-e",

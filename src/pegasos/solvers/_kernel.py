@@ -315,11 +315,11 @@ KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {
 
 
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
-    """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA."""
+    """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA, or Pegasos."""
     found = resolve_kernel(solver)
     able = problem.pieces[0].loss.name in found.losses and intercept in found.intercepts
     if isinstance(solver, str) and solver == "auto" and not able:
-        found = _KernelSDCA(SDCA())
+        found = _KernelPegasos(Pegasos()) if intercept == "subgradient" else _KernelSDCA(SDCA())
     found.check(problem, intercept)
     return found
 
