@@ -156,7 +156,11 @@ def test_weights_that_leave_one_class():
 
 @pytest.mark.parametrize(
     ("class_weight", "message"),
-    [({7: 2.0}, "class_weight names 7.*classes \\[0, 1\\]"), ("even", "balanced"), ({0: -1.0}, "class_weight of class 0 is -1.0")],
+    [
+        ({7: 2.0}, "class_weight names 7.*classes \\[0, 1\\]"),
+        ("even", "balanced"),
+        ({0: -1.0}, "class_weight of class 0 is -1.0"),
+    ],
 )
 def test_class_weights(class_weight, message):
     with pytest.raises(ValueError, match=message):
