@@ -711,7 +711,7 @@ def test_forged_states_are_refused_or_harmless(name, path, monkeypatch):
     stopped_fit(path, monkeypatch, name, writes=6)
     header, arrays = read(path)
 
-    @settings(deadline=None, max_examples=40, database=None)
+    @settings(deadline=None, max_examples=25, database=None)
     @given(st.data())
     def forged(data):
         changed = arrays

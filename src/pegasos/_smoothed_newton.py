@@ -93,8 +93,11 @@ class Round:
     def restore(self, state: dict[str, Array], prefix: str) -> None:
         """Continue from ``state``, whose names begin with ``prefix``."""
         rows, columns = self.score.shape, self.beta.shape
-        self.score, self.beta = saved(state, prefix + "score", rows), saved(state, prefix + "beta", columns)
-        self.pull = saved(state, prefix + "pull", columns)
+        # Beyond such numbers nothing converges, and nothing overflows either: a forged state would never end.
+        self.score, self.beta, self.pull = (
+            saved(state, prefix + name, shape, low=-1e100, high=1e100)
+            for name, shape in (("score", rows), ("beta", columns), ("pull", columns))
+        )
         self.u, self.u0 = (saved(state, prefix + name, rows, low=-1, high=1) for name in ("u", "u0"))
         self.delta, self.strict = map(float, saved(state, prefix + "shape", (2,), low=1e-300, high=1e300))
         self.look()
