@@ -77,6 +77,14 @@ def test_stream(tmp_path):
     assert "certified relative gap" in out
 
 
+def test_small_kernel(tmp_path):
+    out = run("small_kernel.py", cwd=tmp_path)
+    reference, error = re.search(r"reference: (\d+) support vectors, test error ([0-9.]+)", out).groups()
+    errors = {int(n): float(e) for n, e in re.findall(r"^ +(\d+) +([0-9.]+)$", out, re.MULTILINE)}
+    assert max(errors) < int(reference) / 4
+    assert errors[120] <= float(error) + 0.01
+
+
 def test_every_example_is_tested():
     tested = set(re.findall(r'run\("(\w+\.py)"', Path(__file__).read_text("utf-8")))
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
