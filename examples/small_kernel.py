@@ -1,7 +1,7 @@
 """A kernel machine, and the same decisions from a few support vectors.
 
-The reference is certified to its optimum; compressing it then trades support vectors for error, every size from one run,
-and rows held out say where to stop.
+The reference is certified to its optimum; compressing it then trades support vectors for error, every size from one
+run, and rows held out say where to stop.
 
     python examples/small_kernel.py
 """
