@@ -103,13 +103,16 @@ def _gaussian(A: Array, B: Array, gamma: float) -> Array:
     return np.exp(K, out=K)
 
 
-def near_margin(margin: Array, cost: Array) -> tuple[Array, Array]:
-    """The rows near the margin and their C; of too many a sample that stands for all, with greater C."""
-    near = np.flatnonzero((margin < NEAR) & (cost > 0))
-    scale = max(1.0, len(near) / ROWS)
-    if len(near) > ROWS:
-        near = np.sort(np.random.default_rng(0).permutation(near)[:ROWS])
-    return near, cost[near] * scale
+def pressing(margin: Array, cost: Array) -> tuple[Array, Array]:
+    """Rows by which vectors move, and their C: all, or those near the margin, or a sample of these with greater C."""
+    rows = np.flatnonzero(cost > 0)
+    if len(rows) <= ROWS:
+        return rows, cost[rows]
+    rows = rows[margin[rows] < NEAR]
+    scale = max(1.0, len(rows) / ROWS)
+    if len(rows) > ROWS:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:ROWS])
+    return rows, cost[rows] * scale
 
 
 @dataclass

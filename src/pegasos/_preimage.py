@@ -26,13 +26,14 @@ class Rows:
 
     V: Any
     norms: Array
+    transposed: Any
 
     @classmethod
     def of(cls, V: Any) -> Rows:
         """Laid out by how full they are, whatever they came as: the same bits for dense and sparse."""
         V = compact(V).astype(np.float64)
         square = V.multiply(V).sum(axis=1) if sparse.issparse(V) else np.einsum("ij,ij->i", V, V)
-        return cls(V, np.asarray(square, dtype=np.float64).ravel())
+        return cls(V, np.asarray(square, dtype=np.float64).ravel(), V.T)
 
     def kernel(self, gamma: float, z: Array) -> Array:
         """exp(−γ‖v_i − z‖²)."""
@@ -56,7 +57,7 @@ class Vector:
         """⟨ψ, φ(z)⟩, the share of each of the terms."""
         return np.array([part.sum() for part in self._weights(z)])
 
-    def preimage(self, z: Array, gain: float = GAIN) -> tuple[Array, Array]:
+    def preimage(self, z: Array, steps: int = STEPS, gain: float = GAIN) -> tuple[Array, Array]:
         """A local maximum of ⟨ψ, φ(z)⟩² found from ``z``, and :meth:`at` there.
 
         Where weights of both signs make a step go astray, it is shortened until it gains; where none does, or the sum
@@ -64,11 +65,11 @@ class Vector:
         """
         weights = self._weights(z)
         shares = np.array([part.sum() for part in weights])
-        for _ in range(STEPS):
+        for _ in range(steps):
             value = float(shares.sum())
             if value == 0.0:
                 break
-            pull = np.sum([rows.V.T @ part for (rows, _), part in zip(self.terms, weights, strict=True)], axis=0)
+            pull = np.sum([rows.transposed @ part for (rows, _), part in zip(self.terms, weights, strict=True)], axis=0)
             with np.errstate(over="ignore", invalid="ignore"):
                 aim = pull / value
             if not np.isfinite(aim).all():
@@ -91,7 +92,11 @@ class Vector:
 
 def dense_row(X: Any, i: int) -> Array:
     """Row i as a vector."""
-    return np.asarray(X[[i]].toarray()[0] if sparse.issparse(X) else X[i], dtype=np.float64)
+    if not sparse.issparse(X):
+        return np.asarray(X[i], dtype=np.float64)
+    row, part = np.zeros(X.shape[1]), slice(X.indptr[i], X.indptr[i + 1])
+    np.add.at(row, X.indices[part], X.data[part])
+    return row
 
 
 def as_rows(Z: Array, X: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import linalg
 
 from pegasos._data import Array
-from pegasos._preimage import GAIN, Rows, Vector
+from pegasos._preimage import GAIN, STEPS, Rows, Vector
 from pegasos._threads import with_one_blas_thread
 
 #: The share of K(z, z) = 1 below which a point counts as being in the span of the others.
@@ -54,7 +54,16 @@ def _beyond(L: Array, near: Array) -> tuple[Array, float]:
 
 @with_one_blas_thread
 def reduced_set(
-    V: Any, alpha: Array, gamma: float, starts: Any, inner: Array, n: int, *, power: float = 0.0, gain: float = GAIN
+    V: Any,
+    alpha: Array,
+    gamma: float,
+    starts: Any,
+    inner: Array,
+    n: int,
+    *,
+    power: float = 0.0,
+    steps: int = STEPS,
+    gain: float = GAIN,
 ) -> ReducedSet:
     """Up to n points for w = Σ α_i φ(v_i); ``inner`` is ⟨w, φ(x)⟩ of the rows ``starts`` where searches may begin.
 
@@ -66,7 +75,7 @@ def reduced_set(
         return ReducedSet(np.zeros((0, V.shape[1])), np.zeros(0, dtype=np.int64), np.zeros((0, 0)), np.zeros(0))
     reference, rows = Rows.of(V), Rows.of(starts)
     Z, L, u = np.zeros((n, starts.shape[1])), np.zeros((n, n)), np.zeros(n)
-    features = np.zeros((n, len(inner)))  # of the rows, on the orthonormal basis
+    features = np.zeros((n, len(inner)), dtype=np.float32)  # of the rows, on the orthonormal basis; they choose only
     left, rest, began = inner.astype(np.float64), np.ones(len(inner)), []
     norms, k = np.zeros(n), 0
     while k < n:
@@ -74,11 +83,11 @@ def reduced_set(
         j = int(np.argmax(score))
         if score[j] <= 0:
             break  # what is left is rounding
-        so_far = Rows(Z[:k], norms[:k])
+        so_far = Rows(Z[:k], norms[:k], Z[:k].T)
         residual = Vector(gamma, [(reference, alpha), (so_far, -_back(L[:k, :k], u[:k]))])
         rest[j] = 0.0
         begin = rows.row(j)
-        z, (whole, _) = residual.preimage(begin, gain)
+        z, (whole, _) = residual.preimage(begin, steps, gain)
         M, root = _beyond(L[:k, :k], so_far.kernel(gamma, z))
         if root == 0.0:
             z, whole = begin, residual.at(begin)[0]
@@ -87,9 +96,10 @@ def reduced_set(
                 continue
         Z[k], norms[k], L[k, :k], L[k, k] = z, float(z @ z), M, root
         u[k] = (whole - M @ u[:k]) / root
-        features[k] = (rows.kernel(gamma, z) - M @ features[:k]) / root
-        left -= features[k] * u[k]
-        rest -= features[k] ** 2
+        fresh = (rows.kernel(gamma, z) - M.astype(np.float32) @ features[:k]) / root
+        features[k] = fresh
+        left -= fresh * u[k]
+        rest -= fresh**2
         began.append(j)
         k += 1
     return ReducedSet(Z[:k], np.array(began, dtype=np.int64), L[:k, :k], u[:k])

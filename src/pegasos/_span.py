@@ -34,6 +34,9 @@ BLOCK = 2048
 #: Newton's method ends at this relative decrease, or after so many steps.
 SMALL, STEPS = 1e-4, 30
 
+#: A fit begins on every COARSE-th row, if those are ENOUGH for each vector.
+COARSE, ENOUGH = 4, 8
+
 
 def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
     """Up to n of the candidates (row numbers), in the order they are chosen.
@@ -111,8 +114,12 @@ class Span:
         ``start`` has coefficients from which the search for those of all vectors begins.
         """
         n = n if self.nested else self.features.shape[1]
-        u = np.zeros(n) if start is None else self.front @ start
-        u, bias = newton(self.features[:, :n], sign, cost, u, bias, learn, self.threads)
+        u, features = np.zeros(n) if start is None else self.front @ start, self.features[:, :n]
+        if start is None and len(features) > ENOUGH * COARSE * n:
+            few = slice(None, None, COARSE)
+            part = np.ascontiguousarray(features[few])
+            u, bias = newton(part, sign[few], COARSE * cost[few], u, bias, learn, self.threads)
+        u, bias = newton(features, sign, cost, u, bias, learn, self.threads)
         return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
 
     def scores(self, coef: Array, bias: float) -> Array:
@@ -121,6 +128,13 @@ class Span:
         u = self.front[:n, : len(coef)] @ coef
         with one_blas_thread():
             return np.asarray(self.features[:, :n] @ u.astype(self.features.dtype), dtype=np.float64) + bias
+
+    def objective(self, coef: Array, bias: float, sign: Array, cost: Array) -> float:
+        """What a fit minimises."""
+        n = len(coef) if self.nested else self.features.shape[1]
+        u = self.front[:n, : len(coef)] @ coef
+        slack = np.maximum(0.0, 1.0 - sign * self.scores(coef, bias))
+        return float(0.5 * u @ u + 0.5 * (cost * slack) @ slack)
 
 
 def span_of_rows(rows: Any, order: Array, threads: int) -> Span:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from pegasos._data import Array
 from pegasos._dataset import unpack
-from pegasos._move import GaussianRows, Mover, evaluations, near_margin
+from pegasos._move import GaussianRows, Mover, evaluations, pressing
 from pegasos._preimage import as_rows
 from pegasos._reference import Pair, Reference
 from pegasos._slant import Run, slant_loss
@@ -220,23 +220,28 @@ class SparsePath:
         ref = self._reference
         return GaussianRows(ref.X, ref.kernel.gamma, ref.rows.dtype, ref.threads)
 
+    @cached_property
+    def _span_of_points(self) -> Span:
+        assert self._points is not None
+        return self._rows.span(self._points)
+
     def _with_points(self, n: int) -> SVC:
         """The model of two classes whose vectors are no rows: those of the path, which may move for this size."""
         ref, (pair,), support = self._reference, self._reference.pairs, self.order[:n]
         if self._points is None:
-            Z = self._rows.dense(support) + self._rows.shift
-            span = self._span(0, self.order, pair, n)
+            Z, span = self._rows.dense(support) + self._rows.shift, self._span(0, self.order, pair, n)
         else:
-            Z = self._points[:n]
-            if 0 not in self._spans:
-                self._spans[0] = self._rows.span(self._points)
-            span = self._spans[0]
+            Z, span = self._points[:n], self._span_of_points
         beta, bias = span.fit(n, pair.sign, pair.cost, pair.bias, self._learn)
         if left := evaluations(n, Z.shape[1], ref.m, self._work):
-            near, cost = near_margin(pair.sign * span.scores(beta, bias), pair.cost)
+            near, cost = pressing(pair.sign * span.scores(beta, bias), pair.cost)
             mover = Mover(self._rows, near, pair.sign[near], cost, self._learn)
-            Z, beta, bias = mover.moved(Z, beta, bias, left)
-            beta, bias = self._rows.span(Z).fit(n, pair.sign, pair.cost, bias, self._learn, beta)
+            there, start, near_bias = mover.moved(Z, beta, bias, left)
+            moved = self._rows.span(there)
+            found = moved.fit(n, pair.sign, pair.cost, near_bias, self._learn, start)
+            # some of the rows moved them: what counts is all of them
+            if moved.objective(*found, pair.sign, pair.cost) < span.objective(beta, bias, pair.sign, pair.cost):
+                Z, (beta, bias) = there, found
         model = ref.compressed(support, [beta], [bias])
         # class by class, as the model has them
         model.support_vectors_ = as_rows(Z[np.argsort(ref.codes[support], kind="stable")], ref.X)

@@ -31,11 +31,12 @@ __all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "spar
 Variant = Literal["projection", "aggressive", "basic"]
 Move = bool | Literal["auto", "nested"]
 
-#: Candidates for support vectors: so many for each one wanted, within these limits.
-EACH, FEWEST, MOST = 24, 4000, 20000
+#: Candidates for support vectors, or for where the search for one begins: so many for each one wanted, within limits.
+EACH_ROW, EACH_POINT, FEWEST, MOST = 24, 12, 4000, 20000
 
-#: Of searches for points: the exponent in the choice of where they begin, and the gain of a step below which they end.
-POWER, GAIN = 0.5, 1e-2
+#: Of searches for points: the exponent in the choice of where they begin, their steps at most, and the gain of a step
+#: below which they end.
+POWER, STEPS, GAIN = 0.25, 5, 0.02
 
 #: The share of the reference's support vectors that is kept if nothing is said.
 SHARE = 0.1
@@ -222,11 +223,13 @@ def _published(
 def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) -> SparsePath:
     orders, points = [], None
     for pair in ref.pairs:
-        candidates = _candidates(pair, most)
+        candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
         plain = ref.scores(pair, candidates)
         if free:
             V, starts = ref.X[pair.support], ref.X[candidates]
-            found = reduced_set(V, pair.coef, ref.kernel.gamma, starts, plain, most, power=POWER, gain=GAIN)
+            found = reduced_set(
+                V, pair.coef, ref.kernel.gamma, starts, plain, most, power=POWER, steps=STEPS, gain=GAIN
+            )
             points = found.points.astype(ref.X.dtype).astype(np.float64)  # as the model will have them
             orders.append(candidates[found.starts])
         else:
@@ -265,7 +268,7 @@ def _candidates(pair: Pair, wanted: int) -> Array:
     count: those beyond the margin lie where the function is smooth.
     """
     rows = pair.rows[pair.cost > 0]
-    limit = min(MOST, max(FEWEST, EACH * wanted))
+    limit = min(MOST, max(FEWEST, wanted))
     if len(rows) <= limit:
         return rows
     sign = np.zeros(int(pair.rows[-1]) + 1)
