@@ -15,6 +15,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import pegasos
 from pegasos import SVC, sparsify
+from pegasos._move import EVALUATIONS, WORK, evaluations
+from pegasos._preimage import Rows, Vector
+from pegasos._reduced import reduced_set
 from pegasos._slant import slant_loss
 from pegasos.cli import main
 
@@ -144,23 +147,131 @@ def test_few_vectors_decide_nearly_as_all(moons):
     assert sparsify(model, X, y > 0, max_support=15).at(15).score(more, labels > 0) > full - 0.01
 
 
-def test_vectors_that_move_lower_the_objective(moons):
+def objective(small, X, y):
+    beta, Z = small.dual_coef_[0], small.support_vectors_
+    slack = np.maximum(0, 1 - y * small.decision_function(X))
+    return 0.5 * beta @ rbf_kernel(Z, gamma=GAMMA) @ beta + 5 * slack @ slack
+
+
+def test_points_that_move_lower_the_objective(moons):
     X, y, model = moons
-    objectives = []
-    for move in (False, True):
-        small = sparsify(model, X, y > 0, max_support=5, move=move).at(5)
-        beta, Z = small.dual_coef_[0], small.support_vectors_
-        slack = np.maximum(0, 1 - y * small.decision_function(X))
-        objectives.append(0.5 * beta @ rbf_kernel(Z, gamma=GAMMA) @ beta + 5 * slack @ slack)
-        assert move != np.array_equal(Z, X[small.support_])
-    assert objectives[1] < objectives[0]
+    rows, nested, moved = (
+        sparsify(model, X, y > 0, max_support=5, move=move).at(5) for move in (False, "nested", True)
+    )
+    assert np.array_equal(rows.support_vectors_, X[rows.support_])
+    assert not np.array_equal(nested.support_vectors_, X[nested.support_])
+    assert objective(moved, X, y) < min(objective(nested, X, y), objective(rows, X, y))
 
 
-def test_only_gaussian_vectors_of_two_classes_move():
+def test_points_of_a_model_are_among_those_of_larger_ones(moons):
+    X, y, model = moons
+    path = sparsify(model, X, y > 0, max_support=20, move="nested")
+    path.at(0)  # what is asked for before does not matter
+    large = {tuple(z) for z in path.at(20).support_vectors_}
+    for n in (1, 7, 13):
+        some = path.at(n)
+        assert {tuple(z) for z in some.support_vectors_} <= large
+        fresh = sparsify(model, X, y > 0, max_support=n, move="nested").at(n)
+        np.testing.assert_array_equal(fresh.support_vectors_, some.support_vectors_)
+        np.testing.assert_allclose(fresh.decision_function(X), some.decision_function(X), rtol=1e-4, atol=1e-4)
+
+
+def test_published_choices_may_move(moons):
+    X, y, model = moons
+    options = {"variant": "aggressive", "max_support": 6}
+    rows, moved = (sparsify(model, X, y > 0, move=move, **options).at(6) for move in (False, True))
+    np.testing.assert_array_equal(rows.support_, moved.support_)
+    assert objective(moved, X, y) < objective(rows, X, y)
+
+
+def test_moving_is_left_out_where_it_takes_long():
+    assert evaluations(60, 22, 50_000, WORK) == EVALUATIONS
+    assert evaluations(600, 22, 50_000, WORK) == 0
+    assert evaluations(600, 22, 50_000, np.inf) == EVALUATIONS
+    assert evaluations(1, 1, 1, 0.0) == 0
+
+
+@pytest.mark.parametrize("name", ["nested", True])
+def test_only_gaussian_vectors_of_two_classes_move(name):
     X, y = load_iris(return_X_y=True)
     for model, rows in ((SVC(kernel="linear"), y < 2), (SVC(), y < 3)):
-        with pytest.raises(ValueError, match="move=True"):
-            sparsify(model.fit(X[rows], y[rows]), X[rows], y[rows], move=True)
+        with pytest.raises(ValueError, match=f"move={name!r}"):
+            sparsify(model.fit(X[rows], y[rows]), X[rows], y[rows], move=name)
+    X, y, model = fitted()
+    with pytest.raises(ValueError, match=f"move={name!r} needs refit=True"):
+        sparsify(model, X, y, variant="aggressive", refit=False, move=name)
+
+
+def test_many_columns_stay_rows():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(60, 513)), np.arange(60) % 2
+    model = SVC(C=10, gamma=1e-3).fit(X, y)
+    assert not sparsify(model, X, y, max_support=5).moved
+    assert sparsify(model, X, y, max_support=5, move="nested").moved
+    assert sparsify(SVC(C=10, gamma=1e-3).fit(X[:, 1:], y), X[:, 1:], y, max_support=5).moved
+
+
+def reduced(X, alpha, n, starts=None, **options):
+    starts = X if starts is None else starts
+    inner = alpha @ rbf_kernel(X, starts, gamma=GAMMA) if len(alpha) else np.zeros(len(starts))
+    return reduced_set(X, alpha, GAMMA, starts, inner, n, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"power": 1.0}, {"steps": 2}, {"steps": 0, "power": 0.25}], ids=str)
+def test_points_come_nearer_to_the_reference(moons, options):
+    """‖w − Pw‖² by hand falls with every point, and is ‖w‖² − Σu²."""
+    X, _, model = moons
+    V, alpha = model.support_vectors_, model.dual_coef_[0]
+    found = reduced(V, alpha, 25, X, **options)
+    distances = []
+    for n in range(26):
+        Z, coef = np.concatenate([V, found.points[:n]]), np.concatenate([alpha, -found.coefficients(n)])
+        distances.append(coef @ rbf_kernel(Z, gamma=GAMMA) @ coef)
+        assert distances[-1] == pytest.approx(distances[0] - found.u[:n] @ found.u[:n], rel=1e-6, abs=1e-4)
+    assert np.all(np.diff(distances) < 0)
+    assert len(set(found.starts.tolist())) == 25
+
+
+def test_one_vector_is_its_own_point():
+    X = np.array([[1.0, 2.0]])
+    for starts in (X, X + 0.3):
+        found = reduced(X, np.array([-2.0]), 3, starts)
+        np.testing.assert_allclose(found.points, X, atol=0.01)
+        np.testing.assert_allclose(found.coefficients(1), -2.0, rtol=1e-3)
+
+
+def test_equal_vectors_are_one_point():
+    X = np.repeat([[0.0, 0.0], [3.0, 0.0]], 5, axis=0)
+    found = reduced(X, np.repeat([1.0, -1.0], 5), 10)
+    assert len(found.points) == 2
+    np.testing.assert_allclose(np.sort(found.points[:, 0]), [0, 3], atol=1e-2)
+    assert len(reduced(X, np.zeros(10), 10).points) == 0  # w = 0
+    assert len(reduced(X[:0], np.zeros(0), 10, X).points) == 0
+
+
+def test_a_search_that_has_no_direction_ends_where_it_began():
+    """Weights that add up to nothing, and aims beyond all numbers."""
+    X = np.array([[-1.0, 0.0], [1.0, 0.0]])
+    z, shares = Vector(GAMMA, [(Rows.of(X), np.array([1.0, -1.0]))]).preimage(np.zeros(2))
+    np.testing.assert_array_equal(z, [0, 0])
+    assert shares.sum() == 0
+    far = np.array([40.0, 0.0])
+    z, _ = Vector(GAMMA, [(Rows.of(X), np.array([1.0, 1.0]))]).preimage(far)
+    np.testing.assert_array_equal(z, far)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), move=st.sampled_from(["nested", "auto", True]))
+def test_points_for_any_data(seed, move):
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, size=(40, 2)).astype(float)
+    y = random.integers(0, 2, size=40)
+    y[:2] = 0, 1
+    model = SVC(C=10, gamma=1.0).fit(X, y)
+    path = sparsify(model, X, y, max_support=30, move=move)
+    assert len(set(path.order.tolist())) == path.n_support <= 30
+    for n in (1, path.n_support):
+        assert np.isfinite(path.at(n).decision_function(X)).all()
 
 
 def test_all_support_vectors_span_the_reference(moons):
@@ -239,10 +350,19 @@ def test_dense_sparse_and_threads(variant):
     np.testing.assert_array_equal(base.intercept_, threads.intercept_)
 
 
-def test_threads_on_many_rows():
-    X, y, model = fitted(m=3000)  # beyond 2000 rows kernel values are in single precision
-    one, two = (sparsify(model, X, y, max_support=30, n_jobs=n).at() for n in (1, 2))
+@pytest.mark.parametrize("move", ["nested", "auto", False])
+@pytest.mark.parametrize("m", [400, 3000])  # beyond 2000 rows kernel values are in single precision
+def test_the_same_bits(move, m):
+    X, y, model = fitted(m=m)
+    options = {"max_support": 30, "move": move}
+    one = sparsify(model, X, y, n_jobs=1, **options).at()
+    two = sparsify(model, X, y, n_jobs=2, **options).at()
     np.testing.assert_array_equal(one.dual_coef_, two.dual_coef_)
+    np.testing.assert_array_equal(one.support_vectors_, two.support_vectors_)
+    rows = sparse.csr_matrix(X)
+    other = sparsify(SVC(C=10, gamma=GAMMA).fit(rows, y), rows, y, **options).at()
+    np.testing.assert_array_equal(one.support_vectors_, other.support_vectors_.toarray())
+    np.testing.assert_array_equal(one.dual_coef_, other.dual_coef_.toarray())
 
 
 def test_weights():
@@ -348,6 +468,8 @@ def test_other_data_is_refused(change, message):
         {"refit": "yes"},
         {"refit": False},
         {"move": "far"},
+        {"move": 2},
+        {"move": "nested", "variant": "basic"},
         {"max_iter": 0},
         {"cache_size": 0},
     ],
@@ -369,6 +491,7 @@ def test_saved_and_plotted(moons, tmp_path):
     pytest.importorskip("safetensors")
     X, y, model = moons
     small = sparsify(model, X, y > 0, max_support=10).at()
+    assert not np.array_equal(small.support_vectors_, X[small.support_])
     pegasos.save(small, tmp_path / "small.model")
     np.testing.assert_array_equal(
         pegasos.load(tmp_path / "small.model").decision_function(X), small.decision_function(X)

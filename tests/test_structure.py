@@ -23,7 +23,7 @@ FLOORS = [
     {"_core", "_atomic", "_threads"},
     {"_data", "losses"},
     {"_problem", "_dataset", "_targets", "_kernels", "_kernel_layout"},
-    {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span"},
+    {"_certificate", "_trace", "_kernel_rows", "_distinct", "_slant", "_span", "_preimage", "_reduced"},
     {"_engine", "_kernel_problem", "_kernel_certificate", "_move"},
     {
         "solvers",

@@ -1,4 +1,4 @@
-"""Support vectors of the Gaussian kernel that move: f(x) = Σ_j β_j exp(−γ‖x − z_j‖²) + b with free z_j.
+"""Support vectors of the Gaussian kernel that are no rows: f(x) = Σ_j β_j exp(−γ‖x − z_j‖²) + b with free z_j.
 
 With β and b at their optimum for given Z (variable projection), the objective
 
@@ -16,26 +16,27 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 
 from pegasos._data import Array
-from pegasos._kernel_layout import compact
 from pegasos._kernels import Kernel
-from pegasos._span import BLOCK, STEPS, newton
+from pegasos._span import BLOCK, STEPS, Span, newton
 from pegasos._threads import one_blas_thread
 
-#: Evaluations of J, and pairs of steps that L-BFGS remembers.
-EVALUATIONS, MEMORY = 10, 8
+#: Evaluations of J at most, the fewest that are worth it, and pairs of steps that L-BFGS remembers.
+EVALUATIONS, WORTH, MEMORY = 8, 4, 8
 
-#: Rows by which vectors move, at most, and the margin (of the reference) below which rows count.
+#: Products of two numbers that moving may cost unless it is asked for: some tenths of a second.
+WORK = 1e9
+
+#: Rows by which vectors move, at most, and the margin below which rows count.
 ROWS, NEAR = 6000, 1.2
 
-#: Columns up to which vectors move unless that is asked for: moved ones are dense.
+#: Columns up to which vectors leave their rows unless that is asked for: new ones are dense.
 COLUMNS = 512
 
 
@@ -48,17 +49,70 @@ def movable(kernel: Kernel, X: Any) -> bool:
 
 
 def suited(X: Any) -> bool:
-    """Whether vectors that are dense cost no more than the rows they began as."""
-    return bool(X.shape[1] <= COLUMNS and not sparse.issparse(compact(X)))
+    """Whether vectors that are dense stay small."""
+    return bool(X.shape[1] <= COLUMNS)
 
 
-def sampled(rows: Array, margin: Array, weight: Array) -> tuple[Array, Array]:
-    """Of some rows those near the margin; of too many a sample that stands for all, with greater weights."""
-    near = np.flatnonzero(margin < NEAR)
-    if len(near) > ROWS:
-        weight = weight * (len(near) / ROWS)
-        near = np.sort(np.random.default_rng(0).permutation(near)[:ROWS])
-    return rows[near], weight[near]
+def evaluations(n: int, columns: int, rows: int, work: float) -> int:
+    """How many evaluations of J that much work allows for n vectors; none if they are not worth it."""
+    allowed = work / max(1.0, float(min(rows, ROWS)) * n * (n + columns))
+    return min(EVALUATIONS, int(min(allowed, EVALUATIONS))) if allowed >= WORTH else 0
+
+
+class GaussianRows:
+    """Rows for kernel values with points that are none of them, a block at a time and with the mean at the origin.
+
+    There distances lose least to rounding, of single precision if ``kind`` is that.
+    """
+
+    def __init__(self, X: Any, gamma: float, kind: Any, threads: int) -> None:
+        self.X, self.gamma, self.kind, self.threads = X, gamma, np.dtype(kind), threads
+        total = np.zeros(X.shape[1])
+        for first in range(0, X.shape[0], BLOCK):  # summed alike for dense and sparse rows
+            total += _dense(X[first : first + BLOCK]).sum(axis=0, dtype=np.float64)
+        self.shift = total / max(1, X.shape[0])
+
+    def dense(self, index: Array | slice) -> Array:
+        """Some rows, moved to the origin."""
+        return np.ascontiguousarray(_dense(self.X[index]) - self.shift, dtype=self.kind)
+
+    def span(self, Z: Array) -> Span:
+        """Coordinates of all rows on the span of points."""
+        wide = Z - self.shift
+        narrow = wide.astype(self.kind)
+
+        def values(part: slice) -> Array:
+            return _gaussian(self.dense(part), narrow, self.gamma)
+
+        square = _gaussian(wide, wide, self.gamma)
+        return Span(square, values, self.X.shape[0], self.kind, self.threads, self.threads)
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X)
+
+
+def _gaussian(A: Array, B: Array, gamma: float) -> Array:
+    """exp(−γ‖a_i − b_j‖²), in the type of A."""
+    K: Array = A @ B.T
+    K *= 2
+    K -= np.einsum("ij,ij->i", A, A)[:, None]
+    K -= np.einsum("ij,ij->i", B, B)
+    np.minimum(K, 0, out=K)
+    K *= K.dtype.type(gamma)
+    return np.exp(K, out=K)
+
+
+def pressing(margin: Array, cost: Array) -> tuple[Array, Array]:
+    """Rows by which vectors move, and their C: all, or those near the margin, or a sample of these with greater C."""
+    rows = np.flatnonzero(cost > 0)
+    if len(rows) <= ROWS:
+        return rows, cost[rows]
+    rows = rows[margin[rows] < NEAR]
+    scale = max(1.0, len(rows) / ROWS)
+    if len(rows) > ROWS:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:ROWS])
+    return rows, cost[rows] * scale
 
 
 @dataclass
@@ -74,79 +128,44 @@ class _Point:
 
 
 class Mover:
-    """The problem of moving the vectors of one machine of two classes."""
+    """The problem of moving the vectors of one machine of two classes, as some rows see it."""
 
-    def __init__(self, X: Any, sign: Array, cost: Array, bias: float, gamma: float, learn: bool, threads: int) -> None:
-        rows = np.asarray(X.toarray() if sparse.issparse(X) else X)
-        self.dtype = rows.dtype
-        self.shift = rows.mean(axis=0, dtype=np.float64)  # about the origin, distances lose the least
-        self.X = np.ascontiguousarray(rows - self.shift, dtype=np.float32)
-        self.norms = np.einsum("ij,ij->i", self.X, self.X)
-        self.sign, self.cost, self.bias, self.gamma = sign, cost, bias, gamma
-        self.learn, self.threads = learn, threads
+    def __init__(self, rows: GaussianRows, index: Array, sign: Array, cost: Array, learn: bool) -> None:
+        """``index`` are the numbers of the rows, ``sign`` and ``cost`` their labels and C."""
+        self.X, self.shift, self.gamma = rows.dense(index), rows.shift, rows.gamma
+        self.sign, self.cost, self.learn, self.threads = sign, cost, learn, rows.threads
 
-    def moved(self, Z: Any, rows: Array, weight: Array) -> tuple[Array, Array, float]:
-        """The vectors Z after they have moved, their coefficients fitted on all rows, and the bias.
-
-        They move by what these rows say, at these weights.
-        """
-        Z = np.asarray(Z.toarray() if sparse.issparse(Z) else Z, dtype=np.float64) - self.shift
-        part = copy(self)
-        part.X, part.norms, part.sign = self.X[rows], self.norms[rows], self.sign[rows]
-        part.cost = self.cost[rows] * weight
+    def moved(self, Z: Array, beta: Array, bias: float, left: int) -> tuple[Array, Array, float]:
+        """The vectors Z after ``left`` evaluations of J, with coefficients and bias to begin a fit on all rows from."""
         with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
-            here = part._descend(Z, pool)
-            _, L, back, _, features = self._coordinates(here.Z, pool)
-            u, bias = newton(features, self.sign, self.cost, L.T @ here.beta, here.bias, self.learn, self.threads)
-        return (here.Z + self.shift).astype(self.dtype), np.asarray(back.astype(np.float64) @ u), bias
-
-    def _kernel(self, part: slice, Z: Array, norms: Array) -> Array:
-        K = self.X[part] @ Z.T
-        K *= 2
-        K -= self.norms[part, None]
-        K -= norms
-        np.minimum(K, 0, out=K)
-        K *= np.float32(self.gamma)
-        return np.exp(K, out=K)
-
-    def _coordinates(self, wide: Array, pool: ThreadPoolExecutor) -> tuple[Array, Array, Array, Array, Array]:
-        """K_ZZ = LLᵀ, L, L⁻ᵀ, K_XZ, and Φ = K_XZ L⁻ᵀ."""
-        n, kind = len(wide), np.float32
-        Z = np.ascontiguousarray(wide, dtype=kind)
-        norms = np.einsum("ij,ij->i", Z, Z)
-        square = wide @ wide.T
-        own = np.diagonal(square)
-        square = np.exp(-self.gamma * np.maximum(own[:, None] + own - 2 * square, 0))
-        L = np.linalg.cholesky(square + 1e-6 * np.eye(n))
-        back = linalg.solve_triangular(L, np.eye(n), lower=True).T.astype(kind)
-        K, features = np.empty((len(self.X), n), dtype=kind), np.empty((len(self.X), n), dtype=kind)
-
-        def fill(part: slice) -> None:
-            K[part] = self._kernel(part, Z, norms)
-            np.matmul(K[part], back, out=features[part])
-
-        list(pool.map(fill, self._parts()))
-        return square, L, back, K, features
-
-    def _parts(self) -> list[slice]:
-        return [slice(k, k + BLOCK) for k in range(0, len(self.X), BLOCK)]
+            here = self._descend(Z - self.shift, beta, bias, left, pool)
+        return here.Z + self.shift, here.beta, here.bias
 
     def _at(self, Z: Array, beta: Array, bias: float, pool: ThreadPoolExecutor, steps: int) -> _Point:
         """J and its gradient at Z; β and b are where the search for theirs begins, in so many steps."""
-        kind = np.float32
-        square, L, back, K, features = self._coordinates(Z, pool)
-        u, bias = newton(features, self.sign, self.cost, L.T @ beta, bias, self.learn, self.threads, steps)
-        beta = np.asarray(back.astype(np.float64) @ u)
-        slack = np.maximum(0.0, 1 - self.sign * (np.asarray(features @ u.astype(kind), dtype=np.float64) + bias))
+        kind, m = self.X.dtype, len(self.X)
+        narrow, K = Z.astype(kind), np.empty((m, len(Z)), dtype=kind)
+
+        def values(part: slice) -> Array:
+            K[part] = _gaussian(self.X[part], narrow, self.gamma)
+            return K[part]
+
+        square = _gaussian(Z, Z, self.gamma)
+        span = Span(square, values, m, kind, self.threads, self.threads)
+        u, bias = newton(span.features, self.sign, self.cost, span.front @ beta, bias, self.learn, self.threads, steps)
+        beta = np.asarray(span.back @ u)
+        scores = np.asarray(span.features @ u.astype(kind), dtype=np.float64) + bias
+        slack = np.maximum(0.0, 1 - self.sign * scores)
         pull = (self.cost * slack * self.sign).astype(kind)
         push = (self.cost * (slack > 0)).astype(kind)
 
-        def press(part: slice) -> tuple[Array, Array, Array]:
+        def press(first: int) -> tuple[Array, Array, Array]:
+            part = slice(first, first + BLOCK)
             R = K[part] * pull[part, None]
             return R.T @ self.X[part], R.sum(axis=0), push[part] @ (K[part] * K[part])
 
         gradient, mass, stiff = np.zeros(Z.shape), np.zeros(len(Z)), np.zeros(len(Z))
-        for G, w, c in pool.map(press, self._parts()):
+        for G, w, c in pool.map(press, range(0, m, BLOCK)):
             gradient -= G
             mass += w
             stiff += c
@@ -157,12 +176,11 @@ class Mover:
         value = float(0.5 * u @ u + 0.5 * (self.cost * slack) @ slack)
         return _Point(Z, value, gradient, beta, bias, 2 * self.gamma * beta**2 * (1 + stiff))
 
-    def _descend(self, Z: Array, pool: ThreadPoolExecutor) -> _Point:
+    def _descend(self, Z: Array, beta: Array, bias: float, left: int, pool: ThreadPoolExecutor) -> _Point:
         """Better places for the vectors Z."""
-        here = self._at(Z, np.zeros(len(Z)), self.bias, pool, STEPS)
+        here = self._at(Z, beta, bias, pool, STEPS)
         scale = np.sqrt(np.maximum(here.stiffness, 1e-3 * here.stiffness.mean() + np.finfo(float).tiny))[:, None]
         pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
-        left = EVALUATIONS
         while left > 0:
             downhill = here.gradient / scale
             way = -_two_loops(downhill, pairs)

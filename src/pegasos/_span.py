@@ -15,6 +15,7 @@ first n vectors, so that one Φ serves every size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,6 +33,9 @@ BLOCK = 2048
 
 #: Newton's method ends at this relative decrease, or after so many steps.
 SMALL, STEPS = 1e-4, 30
+
+#: A fit begins on every COARSE-th row, if those are ENOUGH for each vector.
+COARSE, ENOUGH = 4, 8
 
 
 def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
@@ -61,39 +65,87 @@ def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
 
 
 class Span:
-    """Coordinates of rows on the span of some of them, in an order; the first n serve for the first n."""
+    """Coordinates of rows on the span of some vectors, in an order; the first n serve for the first n vectors.
 
-    def __init__(self, rows: Any, order: Array, threads: int) -> None:
-        """``rows`` a provider, ``order`` the numbers of the vectors among its rows."""
-        self.order, self.threads = order, threads
-        n = len(order)
-        square = np.asarray(rows.block(order, order), dtype=np.float64)[:, :n]
+    Parameters
+    ----------
+    square
+        K of the vectors among themselves.
+    values
+        K of the rows of a slice with the vectors.
+    m, kind
+        Number of rows, and the type their coordinates are kept in.
+    threads
+        Of fits; ``together`` is how many may ask for values at a time.
+    """
+
+    def __init__(
+        self, square: Array, values: Callable[[slice], Array], m: int, kind: Any, threads: int, together: int = 1
+    ) -> None:
+        self.threads, n = threads, len(square)
         square = (square + square.T) / 2
         scale = float(np.diagonal(square).max(initial=0.0))
         with one_blas_thread():
             try:
                 L = np.linalg.cholesky(square + 1e-6 * scale * np.eye(n))
-                self.back = linalg.solve_triangular(L, np.eye(n), lower=True).T
+                self.back, self.front = linalg.solve_triangular(L, np.eye(n), lower=True).T, L.T
                 self.nested = True
             except np.linalg.LinAlgError:  # sigmoid and other kernels that are none
                 value, vector = np.linalg.eigh(square)
                 kept = value > 1e-6 * max(float(value.max(initial=0.0)), np.finfo(float).tiny)
-                self.back = vector[:, kept] / np.sqrt(value[kept])
+                root = np.sqrt(value[kept])
+                self.back, self.front = vector[:, kept] / root, (vector[:, kept] * root).T
                 self.nested = False
-            kind = np.float32 if rows.dtype == np.float32 else np.float64
-            self.features = np.empty((rows.m, self.back.shape[1]), dtype=kind)
+            self.features = np.empty((m, self.back.shape[1]), dtype=kind)
             back = self.back.astype(kind)
-            for first in range(0, rows.m, 4 * BLOCK):
-                cols = np.arange(first, min(first + 4 * BLOCK, rows.m))
-                block = rows.block(order, cols)[:, : len(cols)]
-                np.matmul(block.T, back, out=self.features[first : first + len(cols)])
 
-    def fit(self, n: int, sign: Array, cost: Array, bias: float, learn: bool) -> tuple[Array, float]:
-        """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows."""
+            def fill(first: int) -> None:
+                part = slice(first, min(first + BLOCK, m))
+                np.matmul(values(part), back, out=self.features[part])
+
+            with ThreadPoolExecutor(together) as pool:
+                list(pool.map(fill, range(0, m, BLOCK)))
+
+    def fit(
+        self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None = None
+    ) -> tuple[Array, float]:
+        """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows.
+
+        ``start`` has coefficients from which the search for those of all vectors begins.
+        """
         n = n if self.nested else self.features.shape[1]
-        features = self.features[:, :n]
-        u, bias = newton(features, sign, cost, np.zeros(n), bias, learn, self.threads)
+        u, features = np.zeros(n) if start is None else self.front @ start, self.features[:, :n]
+        if start is None and len(features) > ENOUGH * COARSE * n:
+            few = slice(None, None, COARSE)
+            part = np.ascontiguousarray(features[few])
+            u, bias = newton(part, sign[few], COARSE * cost[few], u, bias, learn, self.threads)
+        u, bias = newton(features, sign, cost, u, bias, learn, self.threads)
         return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
+
+    def scores(self, coef: Array, bias: float) -> Array:
+        """f of all rows, for coefficients of the first vectors."""
+        n = len(coef) if self.nested else self.features.shape[1]
+        u = self.front[:n, : len(coef)] @ coef
+        with one_blas_thread():
+            return np.asarray(self.features[:, :n] @ u.astype(self.features.dtype), dtype=np.float64) + bias
+
+    def objective(self, coef: Array, bias: float, sign: Array, cost: Array) -> float:
+        """What a fit minimises."""
+        n = len(coef) if self.nested else self.features.shape[1]
+        u = self.front[:n, : len(coef)] @ coef
+        slack = np.maximum(0.0, 1.0 - sign * self.scores(coef, bias))
+        return float(0.5 * u @ u + 0.5 * (cost * slack) @ slack)
+
+
+def span_of_rows(rows: Any, order: Array, threads: int) -> Span:
+    """The span of some of the rows of a provider."""
+
+    def values(part: slice) -> Array:
+        cols = np.arange(part.start, part.stop)
+        return np.asarray(rows.block(order, cols)[:, : len(cols)].T)
+
+    square = np.asarray(rows.block(order, order), dtype=np.float64)[:, : len(order)]
+    return Span(square, values, rows.m, np.float32 if rows.dtype == np.float32 else np.float64, threads)
 
 
 def newton(

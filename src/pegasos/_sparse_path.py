@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import check_random_state
 
 from pegasos._data import Array
 from pegasos._dataset import unpack
-from pegasos._move import Mover
+from pegasos._move import GaussianRows, Mover, evaluations, pressing
+from pegasos._preimage import as_rows
 from pegasos._reference import Pair, Reference
 from pegasos._slant import Run, slant_loss
-from pegasos._span import Span
+from pegasos._span import Span, span_of_rows
 from pegasos.kernel import SVC
 
 #: Sizes at which errors are computed unless others are asked for.
@@ -104,9 +105,9 @@ class SparsePath:
     refitted : bool
         Whether coefficients are fitted anew for each size.
     moved : bool
-        Whether support vectors have moved away from the rows they began as.
+        Whether support vectors may be other points than the rows they began as.
     order : ndarray of int
-        Rows of X, in the order in which they became support vectors.
+        Rows of X, in the order in which they became support vectors, or at which the searches for those began.
     n_support : int
         The greatest size.
     sizes : ndarray of int
@@ -139,15 +140,15 @@ class SparsePath:
         refit: bool,
         learn: bool,
         runs: list[Run],
-        pressing: tuple[Array, Array] | None,
         shares: list[Array],
+        points: Array | None = None,
+        work: float = 0.0,
     ) -> None:
         self._reference, self._learn, self._shares = reference, learn, shares
         self.reference = reference.model
         self.variant, self.refitted, self.order, self.runs = variant, refit, order, runs
-        self.moved, self._pressing = pressing is not None, pressing
+        self.moved, self._points, self._work = points is not None or work > 0, points, work
         self.best_n_support: int | None = None
-        self._mover: Mover | None = None
         self._spans: dict[int, Span] = {}
         self._models: dict[int, SVC] = {}
 
@@ -200,8 +201,8 @@ class SparsePath:
 
     def _refitted(self, n: int) -> SVC:
         ref = self._reference
-        if self._pressing is not None and n:
-            return self._with_moved(n, *self._pressing)
+        if self.moved and n:
+            return self._with_points(n)
         support, coefs, biases = self.order[:n], [], []
         for p, pair in enumerate(ref.pairs):
             own = np.isin(self.order, pair.rows) if len(ref.pairs) > 1 else np.ones(len(self.order), dtype=bool)
@@ -214,16 +215,36 @@ class SparsePath:
             biases.append(bias)
         return ref.compressed(support, coefs, biases)
 
-    def _with_moved(self, n: int, rows: Array, weight: Array) -> SVC:
-        """The model of two classes with its vectors moved, by what these rows say."""
-        ref, (pair,) = self._reference, self._reference.pairs
-        support = self.order[:n]
-        if self._mover is None:
-            self._mover = Mover(ref.X, pair.sign, pair.cost, pair.bias, ref.kernel.gamma, self._learn, ref.threads)
-        Z, beta, bias = self._mover.moved(ref.X[support], rows, weight)
+    @cached_property
+    def _rows(self) -> GaussianRows:
+        ref = self._reference
+        return GaussianRows(ref.X, ref.kernel.gamma, ref.rows.dtype, ref.threads)
+
+    @cached_property
+    def _span_of_points(self) -> Span:
+        assert self._points is not None
+        return self._rows.span(self._points)
+
+    def _with_points(self, n: int) -> SVC:
+        """The model of two classes whose vectors are no rows: those of the path, which may move for this size."""
+        ref, (pair,), support = self._reference, self._reference.pairs, self.order[:n]
+        if self._points is None:
+            Z, span = self._rows.dense(support) + self._rows.shift, self._span(0, self.order, pair, n)
+        else:
+            Z, span = self._points[:n], self._span_of_points
+        beta, bias = span.fit(n, pair.sign, pair.cost, pair.bias, self._learn)
+        if left := evaluations(n, Z.shape[1], ref.m, self._work):
+            near, cost = pressing(pair.sign * span.scores(beta, bias), pair.cost)
+            mover = Mover(self._rows, near, pair.sign[near], cost, self._learn)
+            there, start, near_bias = mover.moved(Z, beta, bias, left)
+            moved = self._rows.span(there)
+            found = moved.fit(n, pair.sign, pair.cost, near_bias, self._learn, start)
+            # some of the rows moved them: what counts is all of them
+            if moved.objective(*found, pair.sign, pair.cost) < span.objective(beta, bias, pair.sign, pair.cost):
+                Z, (beta, bias) = there, found
         model = ref.compressed(support, [beta], [bias])
-        Z = Z[np.argsort(ref.codes[support], kind="stable")]  # class by class, as the model has them
-        model.support_vectors_ = sparse.csr_matrix(Z) if sparse.issparse(ref.X) else Z
+        # class by class, as the model has them
+        model.support_vectors_ = as_rows(Z[np.argsort(ref.codes[support], kind="stable")], ref.X)
         return model
 
     def _span(self, p: int, order: Array, pair: Pair, count: int) -> Span:
@@ -231,9 +252,9 @@ class SparsePath:
         if p not in self._spans:
             ref = self._reference
             inside = order if len(pair.rows) == ref.m else np.searchsorted(pair.rows, order)
-            span = Span(ref.part(pair), inside, ref.threads)
+            span = span_of_rows(ref.part(pair), inside, ref.threads)
             if not span.nested:
-                return Span(ref.part(pair), inside[:count], ref.threads)
+                return span_of_rows(ref.part(pair), inside[:count], ref.threads)
             self._spans[p] = span
         return self._spans[p]
 

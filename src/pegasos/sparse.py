@@ -17,7 +17,8 @@ from pegasos._distinct import Merged, folds
 from pegasos._estimator import all_or_nothing
 from pegasos._fit import Callback
 from pegasos._kernels import KernelFunction
-from pegasos._move import movable, sampled, suited
+from pegasos._move import WORK, movable, suited
+from pegasos._reduced import reduced_set
 from pegasos._reference import Pair, Reference
 from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
@@ -28,9 +29,14 @@ from pegasos.solvers import KernelSolver, Solver
 __all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"]
 
 Variant = Literal["projection", "aggressive", "basic"]
+Move = bool | Literal["auto", "nested"]
 
-#: Candidates for support vectors: so many for each one wanted, within these limits.
-EACH, FEWEST, MOST = 24, 4000, 20000
+#: Candidates for support vectors, or for where the search for one begins: so many for each one wanted, within limits.
+EACH_ROW, EACH_POINT, FEWEST, MOST = 24, 12, 4000, 20000
+
+#: Of searches for points: the exponent in the choice of where they begin, their steps at most, and the gain of a step
+#: below which they end.
+POWER, STEPS, GAIN = 0.25, 5, 0.02
 
 #: The share of the reference's support vectors that is kept if nothing is said.
 SHARE = 0.1
@@ -47,7 +53,7 @@ def sparsify(
     variant: Variant = "projection",
     bias: Literal["learn", "keep"] = "learn",
     refit: bool = True,
-    move: bool | Literal["auto"] = "auto",
+    move: Move = "auto",
     validation: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
     max_iter: int = 1_000_000,
@@ -80,10 +86,12 @@ def sparsify(
     refit : bool, default=True
         Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss and the reference's C.
         False, which "projection" does not have: those of the paper, with its guarantee.
-    move : bool or "auto", default="auto"
-        Let the refitted support vectors move, so that ``support_vectors_`` are no longer rows of X (``support_`` says
-        where they began). For kernel="rbf" and two classes. "auto": there, if at most 512 columns are mostly filled;
-        moved vectors are dense, and on sparse rows they gain little for the time.
+    move : bool, "auto" or "nested", default="auto"
+        Whether support vectors may be other points than rows of X (``support_`` then says at which rows the searches
+        for them began), for kernel="rbf" and two classes. "nested": "projection" finds points instead of rows, better
+        by far at few vectors, and those of a model are among those of every larger one. True: for each size they then
+        move to where the objective of the refit is lower, in steps that take time. "auto": the points, which move for
+        sizes where that is quick; False beyond 512 columns, since points are dense. False: rows.
     validation : tuple (X, y), default=None
         Rows that choose the size which ``path.at()`` returns.
     max_iter : int, default=1000000
@@ -115,16 +123,16 @@ def sparsify(
     True
     """
     _check(max_support, tol, step, variant, bias, refit, max_iter, cache_size)
-    _check_move(move, refit)
+    _check_move(move, refit, variant)
     n_jobs = getattr(model, "n_jobs", None) if n_jobs is None else n_jobs
     ref = Reference(model, X, y, sample_weight, float(cache_size), n_jobs)
-    learn, moves = bias == "learn", _moves(move, refit, ref)
+    learn, (free, work) = bias == "learn", _freedom(move, refit, ref)
     if variant == "projection":
         most = max(1, int(np.ceil(SHARE * ref.n_support))) if max_support is None else int(max_support)
-        path = _projected(ref, most, learn, moves)
+        path = _projected(ref, most, learn, free, work)
     else:
         most = ref.m if max_support is None else int(max_support)
-        path = _published(ref, most, learn, refit, moves, variant, float(tol), step, int(max_iter))
+        path = _published(ref, most, learn, refit, work, variant, float(tol), step, int(max_iter))
     if validation is not None:
         path.best_n_support = path._best_size(*validation)
     return path
@@ -184,13 +192,11 @@ def _merged(orders: list[Array], most: int) -> tuple[Array, list[Array]]:
 
 
 def _published(
-    ref: Reference, most: int, learn: bool, refit: bool, moves: bool, variant: str, tol: float, step: Any, max_iter: int
+    ref: Reference, most: int, learn: bool, refit: bool, work: float, variant: str, tol: float, step: Any, max_iter: int
 ) -> SparsePath:
-    runs, pressing = [], None
+    runs = []
     for pair in ref.pairs:
         plain = ref.scores(pair, pair.rows)
-        if moves:
-            pressing = sampled(pair.rows, pair.sign * (plain + pair.bias), np.ones(len(plain)))
         at = np.searchsorted(pair.rows, pair.support)
         squared_norm = max(0.0, float(pair.coef @ plain[at]))
         runs.append(
@@ -211,64 +217,71 @@ def _published(
         )
     orders = [pair.rows[np.array(run.order, dtype=np.int64)] for pair, run in zip(ref.pairs, runs, strict=True)]
     order, shares = _merged(orders, most)
-    return SparsePath(
-        ref, order, variant=variant, refit=refit, learn=learn, runs=runs, pressing=pressing, shares=shares
-    )
+    return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, shares=shares, work=work)
 
 
-def _projected(ref: Reference, most: int, learn: bool, moves: bool) -> SparsePath:
-    orders, pressing = [], None
+def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) -> SparsePath:
+    orders, points = [], None
     for pair in ref.pairs:
-        candidates, share = _candidates(pair, most)
+        candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
         plain = ref.scores(pair, candidates)
-        orders.append(project(ref.rows, candidates, plain, most))
-        if moves:
-            pressing = sampled(candidates, pair.sign[candidates] * (plain + pair.bias), share)
+        if free:
+            V, starts = ref.X[pair.support], ref.X[candidates]
+            found = reduced_set(
+                V, pair.coef, ref.kernel.gamma, starts, plain, most, power=POWER, steps=STEPS, gain=GAIN
+            )
+            points = found.points.astype(ref.X.dtype).astype(np.float64)  # as the model will have them
+            orders.append(candidates[found.starts])
+        else:
+            orders.append(project(ref.rows, candidates, plain, most))
     order, shares = _merged(orders, most)
     return SparsePath(
-        ref, order, variant="projection", refit=True, learn=learn, runs=[], pressing=pressing, shares=shares
+        ref, order, variant="projection", refit=True, learn=learn, runs=[], shares=shares, points=points, work=work
     )
 
 
-def _check_move(move: Any, refit: bool) -> None:
-    if move not in (True, False, "auto"):
-        raise ValueError(f"move={move!r} must be True, False or 'auto'")
-    if move is True and not refit:
-        raise ValueError("move=True needs refit=True: vectors that move need other coefficients")
+def _check_move(move: Any, refit: bool, variant: str) -> None:
+    if not isinstance(move, bool | np.bool_) and move not in ("auto", "nested"):
+        raise ValueError(f"move={move!r} must be True, False, 'auto' or 'nested'")
+    if move not in (False, "auto") and not refit:
+        raise ValueError(f"move={move!r} needs refit=True: vectors that move need other coefficients")
+    if move == "nested" and variant != "projection":
+        raise ValueError(f"move='nested' needs variant='projection': {variant!r} chooses rows")
 
 
-def _moves(move: Any, refit: bool, ref: Reference) -> bool:
-    """Whether vectors are to move; refuse what cannot."""
+def _freedom(move: Any, refit: bool, ref: Reference) -> tuple[bool, float]:
+    """Whether vectors may be no rows, and how much work may go into moving them; refuse what cannot be."""
     able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
-    if move is True and not able:
-        raise ValueError("move=True needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'")
-    return bool(refit and able and move and (move is True or suited(ref.X)))
+    if move not in (False, "auto") and not able:
+        raise ValueError(
+            f"move={move!r} needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'"
+        )
+    if not refit or not able or not move or (move == "auto" and not suited(ref.X)):
+        return False, 0.0
+    return True, {"auto": WORK, "nested": 0.0}.get(move, np.inf)
 
 
-def _candidates(pair: Pair, wanted: int) -> tuple[Array, Array]:
-    """Rows among which support vectors are chosen, and how many rows each of them stands for.
+def _candidates(pair: Pair, wanted: int) -> Array:
+    """Rows among which support vectors are chosen, or at which searches for them begin.
 
     All rows, or a sample with as many of each class, support vectors or not, as there are. Others than support vectors
     count: those beyond the margin lie where the function is smooth.
     """
     rows = pair.rows[pair.cost > 0]
-    limit = min(MOST, max(FEWEST, EACH * wanted))
+    limit = min(MOST, max(FEWEST, wanted))
     if len(rows) <= limit:
-        return rows, np.ones(len(rows))
+        return rows
     sign = np.zeros(int(pair.rows[-1]) + 1)
     sign[pair.rows] = pair.sign
     held = np.isin(rows, pair.support)
     random = np.random.default_rng(0)
-    chosen, shares, room = [], [], limit
+    chosen, room = [], limit
     groups = [rows[(held == own) & (sign[rows] == s)] for own in (True, False) for s in (1, -1)]
     for k, group in enumerate(sorted(groups, key=len)):
         take = min(len(group), room // (4 - k))
         chosen.append(random.permutation(group)[:take])
-        shares.append(np.full(take, len(group) / max(take, 1)))
         room -= take
-    found = np.concatenate(chosen)
-    order = np.argsort(found)
-    return found[order], np.concatenate(shares)[order]
+    return np.sort(np.concatenate(chosen))
 
 
 #: Sizes that cross-validation looks at, as shares of the reference's support vectors.
@@ -339,7 +352,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         step: float | Literal["polyak"] = "polyak",
         bias: Literal["learn", "keep"] = "learn",
         refit: bool = True,
-        move: bool | Literal["auto"] = "auto",
+        move: Move = "auto",
         C: float = 1.0,
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
@@ -405,7 +418,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         _check(
             self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, float(self.cache_size)
         )
-        _check_move(self.move, bool(self.refit))
+        _check_move(self.move, bool(self.refit), self.variant)
         if isinstance(self.cv, Real):
             self._check_number("cv", low=2, strict=False, whole=True)
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegasos._basis import Basis, Refit, refit
+from pegasos import _reduced
+from pegasos._basis import Refit, refit
+from pegasos._preimage import as_rows
 from pegasos._threads import with_one_blas_thread
-from pegasos.experiments._preimage import Vector, as_rows, dense_row
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 
 
@@ -63,33 +64,23 @@ def reduced_set(
     reference = task.expansion
     V, alpha = reference.vectors, reference.coef
     sizes = checked_sizes(sizes, max(1, len(alpha)))
-    basis, found = Basis(V, task.kernel, sizes[-1], task.threads), []
-    whole, taken = task.basis(sizes[-1]), 0  # over all rows, for new coefficients
+    whole, taken, found = task.basis(sizes[-1]), 0, []  # over all rows, for new coefficients
     responses = reference.decision_function(V) - reference.bias if len(alpha) else np.zeros(0)
     norm = float(alpha @ responses)
-    u, left = np.zeros(0), responses.copy()
+    reduced = _reduced.reduced_set(V, alpha, task.kernel.gamma, V, responses, sizes[-1])
     for size in sizes:
-        while basis.size < size:
-            start = dense_row(V, int(np.argmax(np.abs(left))))
-            beta = basis.coefficients(u) if len(u) else u
-            terms = [(V, alpha)] + ([(basis.vectors, -beta)] if len(u) else [])
-            z, _ = Vector(task.kernel.gamma, terms).preimage(start)
-            if not len(basis.add_points(as_rows(z, V))) and not len(basis.add_points(as_rows(start, V))):
-                break  # what is left is rounding
-            fresh = basis.features[:, len(u) :].astype(np.float64)
-            # ⟨w, q⟩ of each new direction q; its features are ⟨q, φ(x_i)⟩.
-            u = np.append(u, alpha @ fresh)
-            left = left - fresh @ u[-fresh.shape[1] :]
-        details = {"distance": max(0.0, norm - float(u @ u)), "norm": norm}
+        n = min(size, len(reduced.points))
+        details = {"distance": max(0.0, norm - float(reduced.u[:n] @ reduced.u[:n])), "norm": norm}
         if loss is None:
-            points, coef = basis.vectors, basis.coefficients(u)
+            points, coef = as_rows(reduced.points[:n], V), reduced.coefficients(n)
             bias = task.best_bias(task.on_points("reduced-set", points, coef, 0.0).decision_function(task.X))
         else:
-            whole.add_points(basis.vectors[taken:])
-            taken = basis.size
+            if n > taken:
+                whole.add_points(as_rows(reduced.points[taken:n], V))
+            taken = n
             fit = refit(whole, task.y, C, loss, tol)
             points, coef, bias = whole.vectors, whole.coefficients(fit.u), fit.bias
         found.append(task.on_points("reduced-set", points, coef, bias, **details))
-        if basis.size < size:
+        if n < size:
             break
     return found
