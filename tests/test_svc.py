@@ -556,7 +556,7 @@ def test_a_vanishing_objective_is_said_to_vanish():
 
 def test_probabilities_of_the_log_loss():
     X, y = three_classes()
-    two = SVC(loss="log", gamma=0.5).fit(X, y > 0)
+    two = SVC(loss="log", gamma=0.5, multi_class="ovr").fit(X, y > 0)
     p = two.predict_proba(X)
     np.testing.assert_allclose(p[:, 1], 1 / (1 + np.exp(-two.decision_function(X))))
     np.testing.assert_allclose(two.predict_log_proba(X), np.log(p))

@@ -91,8 +91,6 @@ class KernelModel(Estimator):
             raise ValueError(
                 f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix."
             )
-        if reset:
-            _check_symmetry(K)
         return K
 
     # --- fitting -----------------------------------------------------------------------------------------------------
@@ -104,6 +102,8 @@ class KernelModel(Estimator):
         return kernel
 
     def _problem(self, X: Any, kernel: Kernel, pieces: list[Part], lam: float, total: float) -> KernelProblem:
+        if kernel.name == "precomputed":
+            _check_symmetry(X)
         rows = PartRows(X, kernel, [part.index for part in pieces], float(self.cache_size), thread_count(self.n_jobs))
         return KernelProblem(X, kernel, tuple(pieces), lam, total, rows, self._bias(), float(self.intercept_scaling))
 

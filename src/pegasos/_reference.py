@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.svm import SVC as ScikitSVC
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos import _kernels
@@ -57,6 +56,8 @@ class Reference:
     """
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any, cache_size: float, n_jobs: int | None) -> None:
+        from sklearn.svm import SVC as ScikitSVC  # takes as long to import as all the rest
+
         if not isinstance(model, SVC | ScikitSVC):
             raise TypeError(
                 f"model is a {type(model).__name__}; sparsify takes a fitted pegasos.SVC or sklearn.svm.SVC"

@@ -29,12 +29,11 @@ __all__ = ["SVC", "SVR"]
 
 def _has_probabilities(model: Any) -> bool:
     name = model.loss.name if isinstance(model.loss, Loss) else model.loss
-    pairs = len(getattr(model, "classes_", ())) > 2 and not model._one_vs_rest
-    if name == "log" and not pairs:
+    if name == "log" and model.multi_class == "ovr":
         return True
     raise AttributeError(
-        "predict_proba needs loss='log', and two classes or multi_class='ovr'. For probabilities from other losses "
-        "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        "predict_proba needs loss='log' and multi_class='ovr', also of two classes. For probabilities from other "
+        "losses wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
     )
 
 
@@ -461,7 +460,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, for the log loss and two classes or one-vs-rest, whose probabilities are normalised."""
+        """Class probabilities, for ``loss="log", multi_class="ovr"``; those of several classes are normalised."""
         return class_probabilities(self.decision_function(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from pegasos import _slant
 from pegasos._data import Array, encode_labels, row_weights
@@ -513,6 +512,8 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             for k in range(int(self.cv)):
                 yield merged.weight * (fold != k), merged.weight * (fold == k)
             return
+        from sklearn.model_selection import check_cv  # takes as long to import as all the rest
+
         given = np.where(merged.group >= 0, 0, -1)
         for train, test in check_cv(self.cv, y[merged.group], classifier=True).split(given, y[merged.group]):
             yield merged.weights_of(np.asarray(train)), merged.weights_of(np.asarray(test))

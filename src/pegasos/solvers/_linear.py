@@ -154,6 +154,8 @@ class Pegasos(_Subgradient):
             raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
 
     def _t0(self, problem: Problem) -> float:
+        if self.t0 != "auto":
+            return float(self.t0)
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
         largest = float(problem.examples.squared_norms.max())
         return self.kernel_t0(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam)
