@@ -249,19 +249,27 @@ template <class Real>
 void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const int64_t* b, int64_t count_b,
                   Real* out, int64_t stride, int threads) {
     check_precision<Real>(x);
-    // A symmetric block is computed where a task, so many columns wide, reaches the diagonal or lies above
-    // it, and copied below.
+    // A symmetric block is computed where so many columns reach the diagonal or lie above it, and copied
+    // below.
     constexpr int64_t width = 256;
     threads = useful(threads, count_a * count_b, 0);
-    const int64_t batch = batch_of<Real>(x, 4), tasks = (count_b + width - 1) / width;
+    const int64_t batch = batch_of<Real>(x, 4), batches = (count_a + batch - 1) / batch;
+    const int64_t tasks = (count_b + width - 1) / width;
     const bool symmetric = count_a == count_b && std::equal(a, a + count_a, b);
+    // Threads start once: a task packs rows and meets all columns, or a slab of them where the rows are few.
+    const int64_t slabs =
+        std::clamp<int64_t>(4 * threads / std::max<int64_t>(batches, 1), 1, std::max<int64_t>(tasks, 1));
+    const int64_t slab = (tasks + slabs - 1) / slabs;
     with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
         using Group = Packed<Real, Rows>;
-        for (int64_t begin = 0; begin < count_a; begin += batch) {
+        parallel_for(threads, batches * slabs, [&](int64_t task) {
+            const int64_t begin = task / slabs * batch;
+            const int64_t from = std::max(task % slabs * slab, symmetric ? begin / width : 0);
+            const int64_t end = std::min(tasks, (task % slabs + 1) * slab);
+            if (from >= end) return;
             const Group packed(x, a + begin, std::min(batch, count_a - begin));
-            const int64_t skipped = symmetric ? begin / width : 0;
-            parallel_for(threads, tasks - skipped, [&](int64_t t) {
-                const int64_t first = (skipped + t) * width, count = std::min(width, count_b - first);
+            for (int64_t t = from; t < end; ++t) {
+                const int64_t first = t * width, count = std::min(width, count_b - first);
                 const auto order = tile_orders(rows, b, first, count);
                 for (int64_t g = 0; g < packed.groups(); ++g) {
                     Real* to[Group::L];
@@ -272,8 +280,8 @@ void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const 
                     run_panel<Real>(rows, {&x.kernel, b, first, count, order.data(), packed.group(g),
                                            packed.norms(g), norms_of<Real>(x), to});
                 }
-            });
-        }
+            }
+        });
     });
     if (!symmetric) return;
     parallel_for(threads, tasks, [&](int64_t t) {
@@ -290,7 +298,7 @@ void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* f
     check_precision<Real>(x);
     const int64_t m = x.rows(), stretch = stretch_of(x), tasks = (m + stretch - 1) / stretch;
     threads = useful(threads, count_missing * m, count * m);
-    const int64_t batch = batch_of<Real>(x, 4);
+    const int64_t batch = batch_of<Real>(x, 16);
     with_layout<Real>(x, [&]<class Rows>(const Rows& view) {
         using Group = Packed<Real, Rows>;
         for (int64_t begin = 0; begin == 0 || begin < count_missing; begin += batch) {

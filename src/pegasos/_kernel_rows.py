@@ -85,9 +85,11 @@ class CachedRows:
 
     def add(self, rows: Array, coef: Array, F: Array) -> None:
         """F += Σ coef_r K[r, :] for distinct rows."""
-        for first in range(0, len(rows), BATCH):
-            part = rows[first : first + BATCH]
-            self._batch(part, np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64), F)
+        # Threads start anew for each batch: the more rows in one, the better, but the cache is for others, too.
+        size = int(np.clip(self.cache.capacity // 2, BATCH, 4 * BATCH))
+        for first in range(0, len(rows), size):
+            part = rows[first : first + size]
+            self._batch(part, np.ascontiguousarray(coef[first : first + size], dtype=np.float64), F)
 
     def square(self, rows: Array) -> Array:
         """K of these rows among themselves; what the cache has is not computed again if that takes longer."""
