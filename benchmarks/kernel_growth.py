@@ -72,6 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--libraries", nargs="+", default=LIBRARIES, choices=LIBRARIES)
+    parser.add_argument("--limit", type=int, default=60_000, help="rows beyond which scikit-learn is left out")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", type=float, default=200)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
@@ -83,6 +84,8 @@ def main() -> None:
     fits: list[dict[str, Any]] = []
     for size in options.sizes:
         for library in options.libraries:
+            if library == "scikit-learn" and size > options.limit:
+                continue
             command = [sys.executable, "-m", "benchmarks.kernel_growth", "--one", library, str(size)]
             command += ["--threads", str(options.threads), "--cache", str(options.cache)]
             found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
