@@ -173,8 +173,7 @@ class BlockEngine:
             duals = np.stack([self.states[k].duals() for k in group.parts])
             found.append(certify_rows(self.problem, group.parts, coefs, duals))
         primal, dual, b = (np.array([x for one in found for x in one[which]]) for which in range(3))
-        # A lower bound above the objective: there is no duality.
-        self.indefinite |= bool((dual > primal + 1e-9 * np.abs(primal)).any())
+        self.indefinite |= self.problem.refuted(primal, dual)
         if self.indefinite:
             dual = np.full(len(dual), np.nan)
         return Bounds(primal, dual, b, np.empty((0, self.problem.parts)))

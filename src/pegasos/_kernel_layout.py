@@ -31,16 +31,16 @@ def lean(X: Any, threads: int = 1) -> Any:
     return _renumbered(X, counts[0], _ranks(counts[1]), max(filled, 1), threads)
 
 
-def centre(X: Any, kernel: Kernel) -> Array | None:
+def centre(X: Any, kernel: Kernel, unit: float = 1e-16, allowed: float = FAR) -> Array | None:
     """A point near dense rows that are so far from the origin that their Gaussian distances would be lost to rounding.
 
-    ‖a − x‖² = ‖a‖² + ‖x‖² − 2⟨a, x⟩ has an error of about 1e-16 times the norms; subtracting this point from all rows
-    changes no distance. None where it is not needed.
+    γ‖a − x‖² = γ(‖a‖² + ‖x‖² − 2⟨a, x⟩) has an error of about ``unit`` times the norms; subtracting this point from all
+    rows changes no distance. None where it is not needed.
     """
     if kernel.name != "rbf" or sparse.issparse(X) or not X.shape[0]:
         return None
     largest = float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
-    return None if 1e-16 * kernel.gamma * largest <= FAR else np.asarray(X.mean(axis=0, dtype=np.float64))
+    return None if unit * kernel.gamma * largest <= allowed else np.asarray(X.mean(axis=0, dtype=np.float64))
 
 
 def compact(X: Any, threads: int = 1) -> Any:

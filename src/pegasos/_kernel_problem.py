@@ -159,6 +159,14 @@ class KernelProblem:
         sizes, rows = [p.size for p in self.pieces], [p.m for p in self.pieces]
         return np.split(flat, np.cumsum(sizes if len(flat) == sum(sizes) else rows)[:-1])
 
+    def refuted(self, primal: Array, dual: Array) -> bool:
+        """Whether lower bounds cannot be any: above an objective reached, or that of zero weights.
+
+        Then there is no duality: the kernel is not positive semi-definite.
+        """
+        above = dual > primal + 1e-9 * np.abs(primal)
+        return bool(np.any(above | (dual > self.at_zero() * (1 + 1e-6))))
+
     def numbers(self, k: int, rows: Array) -> Array:
         """The numbers in X of rows of part k."""
         index = self.pieces[k].index
@@ -202,11 +210,11 @@ class KernelProblem:
         return primal, dual, b, error
 
 
-def check_values(K: Array, numbers: Array) -> None:
-    """Refuse kernel values, of rows with these numbers, that are not finite."""
+def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:
+    """Refuse kernel values that are not finite, of rows with these numbers among themselves or with others."""
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
+        other = (numbers if others is None else others)[j]
         raise ValueError(
-            f"the kernel of rows {numbers[i]} and {numbers[j]} is {K[i, j]}: scale the features, "
-            "or lower gamma or degree"
+            f"the kernel of rows {numbers[i]} and {other} is {K[i, j]}: scale the features, or lower gamma or degree"
         )

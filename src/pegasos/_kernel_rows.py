@@ -371,13 +371,10 @@ def _single(X: Any, kernel: Kernel, double: Any) -> Any:
         if norms.max(initial=0.0) > 1e30:
             return None
         if kernel.name in ("rbf", "laplacian", "chi2"):
-            error = 1e-7 * kernel.gamma * float(norms.max(initial=0.0))
-            if error > 1e-5 and kernel.name == "rbf" and not sparse.issparse(X):
-                centred = X - X.mean(axis=0, dtype=np.float64)
-                error = 1e-7 * kernel.gamma * float(np.einsum("ij,ij->i", centred, centred).max(initial=0.0))
-                if error <= 1e-4:
-                    return centred.astype(np.float32)
-            if error > 1e-4:
+            if (origin := centre(X, kernel, 1e-7, 1e-5)) is not None:
+                X = X - origin
+                norms = np.einsum("ij,ij->i", X, X)
+            if 1e-7 * kernel.gamma * float(norms.max(initial=0.0)) > 1e-4:
                 return None
     if sparse.issparse(X):
         return sparse.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), X.shape)

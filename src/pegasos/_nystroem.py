@@ -15,7 +15,7 @@ import numpy as np
 from pegasos._certificate import Bounds, certify
 from pegasos._data import Array, examples
 from pegasos._engine import MAX_ITER, Engine, saved
-from pegasos._kernel_problem import KernelProblem
+from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._problem import Problem
 from pegasos._threads import one_blas_thread
 from pegasos.solvers import Auto
@@ -59,13 +59,7 @@ class _Machine:
 
     def _values(self, problem: KernelProblem, k: int, rows: Array) -> Array:
         K = np.asarray(problem.rows(k).block(rows, self.basis), dtype=np.float64)[:, : len(self.basis)]
-        if not np.isfinite(K).all():
-            i, j = np.argwhere(~np.isfinite(K))[0]
-            index = problem.pieces[k].index
-            a, b = (int(n if index is None else index[n]) for n in (rows[i], self.basis[j]))
-            raise ValueError(
-                f"the kernel of rows {a} and {b} is {K[i, j]}: scale the features, or lower gamma or degree"
-            )
+        check_values(K, problem.numbers(k, rows), problem.numbers(k, self.basis))
         return K
 
 

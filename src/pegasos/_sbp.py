@@ -306,9 +306,8 @@ class SBPEngine:
         if self._diagonal is None or self._diagonal[0] != k:
             diagonal = self.problem.rows(k).diagonal()
             if not np.isfinite(diagonal).all():
-                row = int(np.flatnonzero(~np.isfinite(diagonal))[0])
-                index = self.problem.pieces[k].index
-                number = row if index is None else int(index[row])
+                row = np.flatnonzero(~np.isfinite(diagonal))[0]
+                number = self.problem.numbers(k, np.array([row]))[0]
                 raise ValueError(
                     f"the kernel of row {number} and itself is {diagonal[row]}: scale the features, or lower gamma or "
                     "degree"

@@ -164,8 +164,7 @@ class SMOEngine:
         bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
         self.certified_at = self.work
         self.good = bounds.gap <= self.tol * bounds.primal
-        # No optimum lies above the objective of zero weights: such a bound shows that the kernel is none.
-        self.indefinite |= bool(np.any(bounds.dual > self.problem.at_zero() * (1 + 1e-6)))
+        self.indefinite |= self.problem.refuted(bounds.primal, bounds.dual)
         if self.indefinite:  # there is no duality then
             return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
         return bounds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -81,16 +80,7 @@ class RandomizedClassifier:
         """Labels, some of them by chance."""
         scores = self.model._pair_scores(X)
         scores = scores + check_random_state(self.random_state).uniform(-0.5, 0.5, size=scores.shape)
-        k = len(self.model.classes_)
-        if k == 2:
-            return np.asarray(self.model.classes_[(scores[:, 0] > 0).astype(int)])
-        if self.model._one_vs_rest:
-            return np.asarray(self.model.classes_[scores.argmax(axis=1)])
-        votes = np.zeros((len(scores), k), dtype=np.int32)
-        for score, (i, j) in zip(scores.T, combinations(range(k), 2), strict=True):
-            votes[:, i] += score > 0
-            votes[:, j] += score <= 0
-        return np.asarray(self.model.classes_[votes.argmax(axis=1)])
+        return self.model._labels(scores)
 
 
 class SparsePath:

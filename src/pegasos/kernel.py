@@ -447,7 +447,11 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if self.break_ties and k > 2:
             return np.asarray(self.classes_[self.decision_function(X).argmax(axis=1)])
-        scores = self._pair_scores(X)
+        return self._labels(self._pair_scores(X))
+
+    def _labels(self, scores: Array) -> Array:
+        """The labels that the scores of all decision functions mean."""
+        k = len(self.classes_)
         if k == 2:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
         if self._one_vs_rest:
