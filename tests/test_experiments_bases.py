@@ -73,18 +73,18 @@ def test_spsvm_is_optimal_on_its_basis(task):
 def test_a_preimage_is_a_maximum():
     rng = np.random.default_rng(0)
     V, r = rng.normal(size=(40, 2)), rng.normal(size=40)
-    vector = Vector(0.5, [(Rows.of(V[:30]), r[:30]), (Rows.of(V[30:]), r[30:])])
-    for start in V[:8]:
-        z, shares = vector.preimage(start)
-        value = shares.sum()
+    vector = Vector([(Rows.of(V[:30], 0.5), r[:30]), (Rows.of(V[30:], 0.5), r[30:])])
+    points, values = vector.preimages(V[:8])
+    assert np.all(np.abs(values) >= np.abs(vector.at(V[:8])[0]) * (1 - 1e-12))
+    for z, value in zip(points, values, strict=True):
         assert value == pytest.approx((r @ rbf_kernel(V, z[None], gamma=0.5))[0])
-        assert abs(value) >= abs(vector.at(start).sum()) * (1 - 1e-12)
         around = z + 0.05 * rng.normal(size=(200, 2))
         assert np.abs(r @ rbf_kernel(V, around, gamma=0.5)).max() <= abs(value) * 1.01
 
 
 def test_the_preimage_of_one_point_is_the_point():
-    z, (value,) = Vector(0.5, [(Rows.of(np.array([[1.0, 2.0]])), np.array([-3.0]))]).preimage(np.array([0.5, 1.0]))
+    vector = Vector([(Rows.of(np.array([[1.0, 2.0]]), 0.5), np.array([-3.0]))])
+    (z,), (value,) = vector.preimages(np.array([[0.5, 1.0]]))
     np.testing.assert_allclose(z, [1.0, 2.0])
     assert value == pytest.approx(-3.0)
 

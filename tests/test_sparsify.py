@@ -217,7 +217,11 @@ def reduced(X, alpha, n, starts=None, **options):
     return reduced_set(X, alpha, GAMMA, starts, inner, n, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"power": 1.0}, {"steps": 2}, {"steps": 0, "power": 0.25}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"power": 1.0}, {"steps": 2}, {"steps": 0, "power": 0.25}, {"together": 7}, {"together": 32, "power": 0.25}],
+    ids=str,
+)
 def test_points_come_nearer_to_the_reference(moons, options):
     """‖w − Pw‖² by hand falls with every point, and is ‖w‖² − Σu²."""
     X, _, model = moons
@@ -252,12 +256,41 @@ def test_equal_vectors_are_one_point():
 def test_a_search_that_has_no_direction_ends_where_it_began():
     """Weights that add up to nothing, and aims beyond all numbers."""
     X = np.array([[-1.0, 0.0], [1.0, 0.0]])
-    z, shares = Vector(GAMMA, [(Rows.of(X), np.array([1.0, -1.0]))]).preimage(np.zeros(2))
-    np.testing.assert_array_equal(z, [0, 0])
-    assert shares.sum() == 0
-    far = np.array([40.0, 0.0])
-    z, _ = Vector(GAMMA, [(Rows.of(X), np.array([1.0, 1.0]))]).preimage(far)
-    np.testing.assert_array_equal(z, far)
+    Z, value = Vector([(Rows.of(X, GAMMA), np.array([1.0, -1.0]))]).preimages(np.zeros((1, 2)))
+    np.testing.assert_array_equal(Z, [[0, 0]])
+    assert value == [0]
+    far = np.array([[40.0, 0.0]])
+    Z, _ = Vector([(Rows.of(X, GAMMA), np.array([1.0, 1.0]))]).preimages(far)
+    np.testing.assert_array_equal(Z, far)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_one_pass_weighs_and_draws(layout, kind, threads):
+    """Values and pulls of the core, of more points than it has lanes, by hand."""
+    random = np.random.default_rng(0)
+    V = (random.normal(size=(5000, 7)) * (random.random((5000, 7)) < (0.2 if layout is not np.asarray else 1))).astype(
+        kind
+    )
+    Z, r = random.normal(size=(37, 7)).astype(kind), random.normal(size=5000)
+    weights = r[:, None] * rbf_kernel(V.astype(float), Z.astype(float), gamma=GAMMA)
+    single = kind == np.float32
+    value, pull = Vector([(Rows.of(layout(V), GAMMA), r)], single=single, threads=threads).at(Z)
+    tolerance = 1e-4 if single else 1e-10
+    np.testing.assert_allclose(value, weights.sum(axis=0), atol=tolerance)
+    np.testing.assert_allclose(pull, weights.T @ V, atol=tolerance)
+
+
+def test_searches_that_share_passes_find_what_they_find_alone():
+    random = np.random.default_rng(0)
+    V, r = random.normal(size=(50, 3)), random.normal(size=50)
+    vector = Vector([(Rows.of(V, GAMMA), r)])
+    together, values = vector.preimages(V[:9])
+    for start, z, value in zip(V[:9], together, values, strict=True):
+        alone, own = vector.preimages(start[None])
+        np.testing.assert_array_equal(alone[0], z)
+        assert own[0] == value
 
 
 @settings(max_examples=15, deadline=None)

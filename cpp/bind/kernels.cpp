@@ -89,6 +89,20 @@ OutMatrix scores(const KernelRowsObject& a, std::optional<Index> a_index, Matrix
     return out;
 }
 
+nb::tuple pull(const KernelRowsObject& a, Vector<double> coef, const KernelRowsObject& z, int threads,
+               bool single) {
+    if (a.rows.cols() != z.rows.cols()) throw std::invalid_argument("rows of different widths");
+    check_length(coef, a.rows.rows(), "coef");
+    OutVector value = new_vector(z.rows.rows());
+    OutMatrix towards = new_matrix(z.rows.rows(), z.rows.cols());
+    {
+        nb::gil_scoped_release release;
+        (single ? kernel_pull<float> : kernel_pull<double>)(a.rows, coef.data(), z.rows, value.data(),
+                                                            towards.data(), threads);
+    }
+    return nb::make_tuple(value, towards);
+}
+
 template <class Real>
 void add_slots(Matrix<Real> store, Index slots, Vector<double> coef, MutableVector<double> F, int threads) {
     const std::int64_t n = std::int64_t(store.shape(1)), count = std::int64_t(slots.shape(0));
@@ -176,7 +190,8 @@ void register_kernels(nb::module_& m) {
         .def("fill_add", &fill_add<double>, strict("store"), strict("missing"), strict("missing_slots"),
              strict("slots"), strict("coef"), strict("F"), "threads"_a)
         .def("scores", &scores, nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a,
-             nb::arg("x_index").noconvert().none(), "threads"_a, "single"_a = false);
+             nb::arg("x_index").noconvert().none(), "threads"_a, "single"_a = false)
+        .def("pull", &pull, strict("coef"), "z"_a, "threads"_a, "single"_a = false);
 
     m.def("nonzeros", &nonzeros, "rows"_a, strict("of_row"), strict("of_column"), "threads"_a);
     m.def("renumber", &renumbered<float>, "rows"_a, strict("rank"), strict("indptr"), strict("indices"),

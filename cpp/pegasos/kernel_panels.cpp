@@ -233,8 +233,8 @@ void each_part(Real* s, int count, F&& f) {
             store(s + c * width + h * part, f(load(s + c * width + h * part), c, h));
 }
 
-template <class Real, int lines>
-void finish(const PanelJob<Real>& job, const int64_t* rows, int count, Real* s) {
+template <class Real, int lines, class Job>
+void finish(const Job& job, const int64_t* rows, int count, Real* s) {
     using V = VecOf<Real>;
     const Kernel& kernel = *job.kernel;
     const Real gamma = Real(kernel.gamma), c0 = Real(kernel.coef0);
@@ -323,6 +323,68 @@ void panel(const Rows& x, const PanelJob<Real>& job) {
         }
         finish<Real, Rows::lines * parts>(job, rows, count, s);
         scatter<Real, width>(s, count, job.out, done);
+    }
+}
+
+// --- rows drawn towards lanes ----------------------------------------------------------------------------
+
+// pull[k] += Σ_c w[c] x_c[k], four rows at a time.
+template <class Real, class Value>
+void draw(const DensePanelRows<Value>& x, const int64_t* rows, int count, const Real* w, Real* pull) {
+    constexpr int L = kernel_lanes<Real>, part = L / parts;
+    int c = 0;
+    for (; c + 4 <= count; c += 4) {
+        const Value* p[4];
+        for (int r = 0; r < 4; ++r) p[r] = x.data + rows[c + r] * x.stride;
+        for (int64_t k = 0; k < x.cols; ++k)
+#pragma GCC unroll 2
+            for (int h = 0; h < parts; ++h) {
+                VecOf<Real> sum = load(pull + k * L + h * part);
+#pragma GCC unroll 4
+                for (int r = 0; r < 4; ++r) sum += Real(p[r][k]) * load(w + (c + r) * L + h * part);
+                store(pull + k * L + h * part, sum);
+            }
+    }
+    for (; c < count; ++c)
+        for (int64_t k = 0; k < x.cols; ++k)
+            for (int l = 0; l < L; ++l)
+                pull[k * L + l] += Real(x.data[rows[c] * x.stride + k]) * w[c * L + l];
+}
+
+template <class Real, class Value, class Index>
+void draw(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count, const Real* w, Real* pull) {
+    constexpr int lines = 2 * parts, part = kernel_lanes<Real> / parts, width = part * lines;
+    for (int c = 0; c < count; ++c) {
+        VecOf<Real> own[lines];
+        for (int h = 0; h < lines; ++h) own[h] = load(w + c * width + h * part);
+        for (int64_t p = x.indptr[rows[c]]; p < int64_t(x.indptr[rows[c] + 1]); ++p) {
+            Real* to = pull + int64_t(x.indices[p]) * width;
+#pragma GCC unroll 4
+            for (int h = 0; h < lines; ++h)
+                store(to + h * part, load(to + h * part) + Real(x.data[p]) * own[h]);
+        }
+    }
+}
+
+template <class Real, class Rows>
+void pull(const Rows& x, const PullJob<Real>& job) {
+    constexpr int width = Rows::lines * kernel_lanes<Real>;
+    alignas(64) Real s[kernel_tile * width];
+    int64_t rows[kernel_tile];
+    std::uint8_t order[kernel_tile];  // sorting rows by length would take longer than it saves here
+    for (int c = 0; c < kernel_tile; ++c) order[c] = std::uint8_t(c);
+    for (int64_t done = 0; done < job.count; done += kernel_tile) {
+        const int count = int(job.count - done < kernel_tile ? job.count - done : kernel_tile);
+        for (int c = 0; c < count; ++c) rows[c] = job.first + done + c;
+        sums<Dot>(x, rows, order, count, job.packed, s);
+        finish<Real, Rows::lines * parts>(job, rows, count, s);
+        each_part<Real, Rows::lines * parts>(
+            s, count, [&](VecOf<Real> v, int c, int) { return v * Real(job.coef[rows[c]]); });
+        Real sum[width] = {};
+        for (int c = 0; c < count; ++c)
+            for (int l = 0; l < width; ++l) sum[l] += s[c * width + l];
+        for (int l = 0; l < width; ++l) job.value[l] += double(sum[l]);
+        draw(x, rows, count, s, job.pull);
     }
 }
 
@@ -443,7 +505,7 @@ BlockResult smo_block(const BlockProblem<Real>& p) {
 }
 
 template <class Real, class Rows>
-constexpr PanelEntry<Real, Rows> entry{&panel<Real, Rows>};
+constexpr PanelEntry<Real, Rows> entry{&panel<Real, Rows>, &pull<Real, Rows>};
 
 }  // namespace
 

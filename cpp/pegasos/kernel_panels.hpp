@@ -65,9 +65,22 @@ struct PanelJob {
     Real* const* out;
 };
 
+// value[l] += Σ_r coef[r] K(lane l, x_r) and pull[k * lanes + l] += Σ_r coef[r] K(lane l, x_r) x_rk over the
+// rows r = first + c, c < count, for kernels of inner products.
+template <class Real>
+struct PullJob {
+    const Kernel* kernel;
+    std::int64_t first, count;
+    const Real *packed, *lane_norms, *row_norms;
+    const double* coef;
+    double* value;
+    Real* pull;
+};
+
 template <class Real, class Rows>
 struct PanelEntry {
     void (*panel)(const Rows&, const PanelJob<Real>&);
+    void (*pull)(const Rows&, const PullJob<Real>&);
 };
 
 // What the inner loop of SMO did on a working set, see smo_block.

@@ -373,6 +373,45 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
     });
 }
 
+template <class Real>
+void kernel_pull(const KernelRows& a, const double* coef, const KernelRows& z, double* value, double* pull,
+                 int threads) {
+    check_precision<Real>(a);
+    check_precision<Real>(z);
+    if (a.kernel.kind == KernelKind::laplacian || a.kernel.kind == KernelKind::chi2)
+        throw std::invalid_argument("pull needs a kernel of inner products");
+    const int64_t m = a.rows(), cols = a.cols(), count = z.rows();
+    // Every piece has sums of its own, as wide as a row: they should not take more room than the rows.
+    const int64_t piece = std::max<int64_t>(4096, cols), pieces = (m + piece - 1) / piece;
+    threads = useful(threads, m * count / 4, 0);
+    with_layout<Real>(a, [&]<class Rows>(const Rows& rows) {
+        using Group = Packed<Real, Rows>;
+        constexpr int L = Group::L;
+        const Group packed(z, nullptr, count);
+        for (int64_t g = 0; g < packed.groups(); ++g) {
+            std::vector<double> values(std::size_t(pieces * L), 0.0);
+            std::vector<Real> pulls(std::size_t(pieces * cols * L), Real(0));
+            parallel_for(threads, pieces, [&](int64_t t) {
+                const int64_t first = t * piece, n = std::min(piece, m - first);
+                static_cast<const PanelEntry<Real, Rows>&>(kernel_table())
+                    .pull(rows,
+                          {&a.kernel, first, n, packed.group(g), packed.norms(g),
+                           norms_of<Real>(a), coef, values.data() + t * L, pulls.data() + t * cols * L});
+            });
+            for (int64_t p = g * L; p < std::min(count, (g + 1) * L); ++p) {
+                const int64_t l = p % L;
+                value[p] = 0;
+                std::fill_n(pull + p * cols, cols, 0.0);
+                for (int64_t t = 0; t < pieces; ++t) {
+                    value[p] += values[std::size_t(t * L + l)];
+                    for (int64_t k = 0; k < cols; ++k)
+                        pull[p * cols + k] += double(pulls[std::size_t((t * cols + k) * L + l)]);
+                }
+            }
+        }
+    });
+}
+
 template void kernel_block<float>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, float*,
                                   int64_t, int);
 template void kernel_block<double>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t,
@@ -385,6 +424,8 @@ template void kernel_scores<float>(const KernelRows&, const int64_t*, int64_t, c
                                    const KernelRows&, const int64_t*, int64_t, double*, int);
 template void kernel_scores<double>(const KernelRows&, const int64_t*, int64_t, const double*, int64_t,
                                     const KernelRows&, const int64_t*, int64_t, double*, int);
+template void kernel_pull<float>(const KernelRows&, const double*, const KernelRows&, double*, double*, int);
+template void kernel_pull<double>(const KernelRows&, const double*, const KernelRows&, double*, double*, int);
 template void add_rows<float>(const float* const*, const double*, int64_t, double*, int64_t, int);
 template void add_rows<double>(const double* const*, const double*, int64_t, double*, int64_t, int);
 

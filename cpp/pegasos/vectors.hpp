@@ -8,12 +8,17 @@ namespace {
 
 constexpr int B = 8;
 
-typedef double Vec __attribute__((vector_size(64), aligned(8), may_alias));
-typedef float VecF __attribute__((vector_size(32), aligned(4), may_alias));
+// Values lie where vectors belong; what may lie anywhere in memory has types of its own, because templates
+// forget attributes and would take the one for the other.
+typedef double Vec __attribute__((vector_size(64)));
+typedef double LooseVec __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float LooseVecF __attribute__((vector_size(32), aligned(4), may_alias));
 
-inline Vec load(const double* p) { return *reinterpret_cast<const Vec*>(p); }
-inline Vec load(const float* p) { return __builtin_convertvector(*reinterpret_cast<const VecF*>(p), Vec); }
-inline void store(double* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
+inline Vec load(const double* p) { return *reinterpret_cast<const LooseVec*>(p); }
+inline Vec load(const float* p) {
+    return __builtin_convertvector(*reinterpret_cast<const LooseVecF*>(p), Vec);
+}
+inline void store(double* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
 inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 
 }  // namespace

@@ -172,6 +172,11 @@ class NativeRows(CachedRows):
         scores = np.asarray(self.double.scores(rows, several, self.double, cols, self.threads))
         return scores[0] if coef.ndim == 1 else scores
 
+    def rough(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """The same for one set of coefficients, from values as accurate as those kept."""
+        scores = self.quick.scores(rows, coef[None], self.quick, cols, self.threads, self.single)
+        return np.asarray(scores[0])
+
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
         self.quick.fill_add(self.cache.store, missing, missing_slots, slots, coef, F, self.threads)
 

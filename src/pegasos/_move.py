@@ -23,7 +23,9 @@ import numpy as np
 from scipy import sparse
 
 from pegasos._data import Array
+from pegasos._kernel_layout import compact
 from pegasos._kernels import Kernel
+from pegasos._preimage import gaussian
 from pegasos._span import BLOCK, STEPS, Span, newton
 from pegasos._threads import one_blas_thread
 
@@ -60,21 +62,27 @@ def evaluations(n: int, columns: int, rows: int, work: float) -> int:
 
 
 class GaussianRows:
-    """Rows for kernel values with points that are none of them, a block at a time and with the mean at the origin.
+    """Rows for kernel values with points that are none of them, a block at a time.
 
-    There distances lose least to rounding, of single precision if ``kind`` is that.
+    Dense ones have their mean at the origin: there distances lose least to rounding, of single precision if ``kind`` is
+    that. Those with many zeros are near it as they are.
     """
 
     def __init__(self, X: Any, gamma: float, kind: Any, threads: int) -> None:
-        self.X, self.gamma, self.kind, self.threads = X, gamma, np.dtype(kind), threads
-        total = np.zeros(X.shape[1])
-        for first in range(0, X.shape[0], BLOCK):  # summed alike for dense and sparse rows
-            total += _dense(X[first : first + BLOCK]).sum(axis=0, dtype=np.float64)
-        self.shift = total / max(1, X.shape[0])
+        self.X, self.gamma, self.kind, self.threads = compact(X, threads), gamma, np.dtype(kind), threads
+        self.shift = np.zeros(X.shape[1])
+        if not sparse.issparse(self.X):
+            mean = self.X.sum(axis=0, dtype=np.float64) / max(1, X.shape[0])
+            self.shift = mean.astype(self.kind).astype(np.float64)  # points are moved by exactly as much
+
+    def _rows(self, index: Array | slice) -> Any:
+        part = self.X[index].astype(self.kind, copy=False)
+        return part if sparse.issparse(part) else part - self.shift.astype(self.kind)
 
     def dense(self, index: Array | slice) -> Array:
         """Some rows, moved to the origin."""
-        return np.ascontiguousarray(_dense(self.X[index]) - self.shift, dtype=self.kind)
+        part = self._rows(index)
+        return np.asarray(part.toarray() if sparse.issparse(part) else part)
 
     def span(self, Z: Array) -> Span:
         """Coordinates of all rows on the span of points."""
@@ -82,25 +90,10 @@ class GaussianRows:
         narrow = wide.astype(self.kind)
 
         def values(part: slice) -> Array:
-            return _gaussian(self.dense(part), narrow, self.gamma)
+            return gaussian(self._rows(part), narrow, self.gamma)
 
-        square = _gaussian(wide, wide, self.gamma)
+        square = gaussian(wide, wide, self.gamma)
         return Span(square, values, self.X.shape[0], self.kind, self.threads, self.threads)
-
-
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X)
-
-
-def _gaussian(A: Array, B: Array, gamma: float) -> Array:
-    """exp(−γ‖a_i − b_j‖²), in the type of A."""
-    K: Array = A @ B.T
-    K *= 2
-    K -= np.einsum("ij,ij->i", A, A)[:, None]
-    K -= np.einsum("ij,ij->i", B, B)
-    np.minimum(K, 0, out=K)
-    K *= K.dtype.type(gamma)
-    return np.exp(K, out=K)
 
 
 def pressing(margin: Array, cost: Array) -> tuple[Array, Array]:
@@ -147,10 +140,10 @@ class Mover:
         narrow, K = Z.astype(kind), np.empty((m, len(Z)), dtype=kind)
 
         def values(part: slice) -> Array:
-            K[part] = _gaussian(self.X[part], narrow, self.gamma)
+            K[part] = gaussian(self.X[part], narrow, self.gamma)
             return K[part]
 
-        square = _gaussian(Z, Z, self.gamma)
+        square = gaussian(Z, Z, self.gamma)
         span = Span(square, values, m, kind, self.threads, self.threads)
         u, bias = newton(span.features, self.sign, self.cost, span.front @ beta, bias, self.learn, self.threads, steps)
         beta = np.asarray(span.back @ u)

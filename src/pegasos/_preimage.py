@@ -3,6 +3,8 @@
 For ψ = Σ r_i φ(v_i) the z that maximises ⟨ψ, φ(z)⟩² is a fixed point (Schölkopf et al. 1999) of
 
     z ← Σ r_i K(v_i, z) v_i / Σ r_i K(v_i, z).
+
+One pass over the v_i serves many z, as many as the core has lanes for at nearly the cost of one.
 """
 
 from __future__ import annotations
@@ -15,88 +17,94 @@ from scipy import sparse
 
 from pegasos._data import Array
 from pegasos._kernel_layout import compact
+from pegasos._kernels import Kernel
 
-#: Steps of a search at most; the relative gain that ends it.
+#: Steps that a search tries at most; the relative gain that ends it.
 STEPS, GAIN = 50, 1e-4
+
+#: A step that gains nothing is shortened to this share of it, down to the shortest.
+SHORTER, SHORTEST = 0.25, 1e-3
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in double precision and their squared norms."""
+    """Rows as the core reads them."""
 
     V: Any
-    norms: Array
-    transposed: Any
+    kernel: Kernel
+    core: Any
 
     @classmethod
-    def of(cls, V: Any) -> Rows:
+    def of(cls, V: Any, gamma: float) -> Rows:
         """Laid out by how full they are, whatever they came as: the same bits for dense and sparse."""
-        V = compact(V).astype(np.float64)
-        square = V.multiply(V).sum(axis=1) if sparse.issparse(V) else np.einsum("ij,ij->i", V, V)
-        return cls(V, np.asarray(square, dtype=np.float64).ravel(), V.T)
+        V, kernel = compact(V), Kernel("rbf", gamma)
+        return cls(V, kernel, kernel.core(V))
 
-    def kernel(self, gamma: float, z: Array) -> Array:
-        """exp(−γ‖v_i − z‖²)."""
-        return np.asarray(np.exp(-gamma * np.maximum(self.norms - 2 * (self.V @ z) + float(z @ z), 0.0)))
+    def dense(self, index: Array) -> Array:
+        """Some rows as a dense array."""
+        part = self.V[index]
+        return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
 
-    def row(self, i: int) -> Array:
-        """Row i as a vector."""
-        return dense_row(self.V, i)
+    def values(self, Z: Array) -> Array:
+        """K(z_j, v_i): a row for each point, a column for each row."""
+        points = self.kernel.core(np.ascontiguousarray(Z))
+        return np.asarray(points.scores(None, np.eye(len(Z)), self.core, None, 1))
 
 
 class Vector:
-    """ψ = Σ r_i φ(v_i), of rows and of points of their own, for exp(−γ‖a − x‖²)."""
+    """ψ = Σ r_i φ(v_i), of one set of rows or of several; kernel values in single precision if ``single``."""
 
-    def __init__(self, gamma: float, terms: list[tuple[Rows, Array]]) -> None:
-        self.gamma, self.terms = gamma, terms
+    def __init__(self, terms: list[tuple[Rows, Array]], *, single: bool = False, threads: int = 1) -> None:
+        self.terms = [(rows, np.ascontiguousarray(r, dtype=np.float64)) for rows, r in terms]
+        self.single, self.threads = single, threads
 
-    def _weights(self, z: Array) -> list[Array]:
-        return [r * rows.kernel(self.gamma, z) for rows, r in self.terms]
+    def at(self, Z: Array) -> tuple[Array, Array]:
+        """⟨ψ, φ(z)⟩ and Σ r_i K(v_i, z) v_i for each of the points."""
+        value, pull = np.zeros(len(Z)), np.zeros(Z.shape)
+        points = self.terms[0][0].kernel.core(np.ascontiguousarray(Z))
+        for rows, r in self.terms:
+            own, towards = rows.core.pull(r, points, self.threads, self.single)
+            value += own
+            pull += towards
+        return value, pull
 
-    def at(self, z: Array) -> Array:
-        """⟨ψ, φ(z)⟩, the share of each of the terms."""
-        return np.array([part.sum() for part in self._weights(z)])
-
-    def preimage(self, z: Array, steps: int = STEPS, gain: float = GAIN) -> tuple[Array, Array]:
-        """A local maximum of ⟨ψ, φ(z)⟩² found from ``z``, and :meth:`at` there.
+    def preimages(self, Z: Array, steps: int = STEPS, gain: float = GAIN) -> tuple[Array, Array]:
+        """Local maxima of ⟨ψ, φ(z)⟩² found from each of the points, and :meth:`at` there, the values.
 
         Where weights of both signs make a step go astray, it is shortened until it gains; where none does, or the sum
         of the weights is zero, the search ends where it is.
         """
-        weights = self._weights(z)
-        shares = np.array([part.sum() for part in weights])
+        Z = Z.astype(np.float32 if self.single else np.float64)
+        value, pull = self.at(Z)
+        going, length = np.arange(len(Z)), np.ones(len(Z), dtype=Z.dtype)
         for _ in range(steps):
-            value = float(shares.sum())
-            if value == 0.0:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                aim = pull[going] / value[going, None]
+            sound = np.isfinite(aim).all(axis=1) & (length[going] > SHORTEST)
+            going, aim = going[sound], aim[sound].astype(Z.dtype)
+            if not len(going):
                 break
-            pull = np.sum([rows.transposed @ part for (rows, _), part in zip(self.terms, weights, strict=True)], axis=0)
-            with np.errstate(over="ignore", invalid="ignore"):
-                aim = pull / value
-            if not np.isfinite(aim).all():
-                break
-            length = 1.0
-            while length > 1e-3:
-                trial = z + length * (aim - z)
-                weights = self._weights(trial)
-                reached = np.array([part.sum() for part in weights])
-                if abs(float(reached.sum())) > abs(value):
-                    break
-                length *= 0.25
-            else:
-                break
-            z, shares = trial, reached
-            if abs(float(reached.sum())) < (1.0 + gain) * abs(value):
-                break
-        return z, shares
+            trial = Z[going] + length[going, None] * (aim - Z[going])
+            reached, towards = self.at(trial)
+            before = np.abs(value[going])
+            better = np.abs(reached) > before
+            place = going[better]
+            Z[place], value[place], pull[place] = trial[better], reached[better], towards[better]
+            length[going] = np.where(better, 1.0, SHORTER * length[going])
+            going = going[~better | (np.abs(reached) >= (1.0 + gain) * before)]
+        return Z.astype(np.float64), value
 
 
-def dense_row(X: Any, i: int) -> Array:
-    """Row i as a vector."""
-    if not sparse.issparse(X):
-        return np.asarray(X[i], dtype=np.float64)
-    row, part = np.zeros(X.shape[1]), slice(X.indptr[i], X.indptr[i + 1])
-    np.add.at(row, X.indices[part], X.data[part])
-    return row
+def gaussian(A: Any, B: Array, gamma: float) -> Array:
+    """exp(−γ‖a_i − b_j‖²), in the type of A, which may be sparse."""
+    square = A.multiply(A).sum(axis=1) if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    K: Array = A @ np.ascontiguousarray(B.T)
+    K *= 2
+    K -= np.asarray(square, dtype=K.dtype).reshape(-1, 1)
+    K -= np.einsum("ij,ij->i", B, B)
+    np.minimum(K, 0, out=K)
+    K *= K.dtype.type(gamma)
+    return np.exp(K, out=K)
 
 
 def as_rows(Z: Array, X: Any) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos import _kernels
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
-from pegasos._kernel_rows import SubsetRows, provider
+from pegasos._kernel_rows import NativeRows, SubsetRows, provider
 from pegasos._kernels import Kernel
 from pegasos._targets import class_labels
 from pegasos._threads import thread_count
@@ -39,6 +39,11 @@ class Pair:
     coef: Array
     bias: float
 
+    @property
+    def squared_cost(self) -> Array:
+        """The C of each row for ½C·slack²: three times the other, so that a slack of ⅔ costs the same."""
+        return 3.0 * self.cost
+
 
 class Reference:
     """What is known of a model and of the rows it was fitted on.
@@ -56,9 +61,7 @@ class Reference:
     """
 
     def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any, cache_size: float, n_jobs: int | None) -> None:
-        from sklearn.svm import SVC as ScikitSVC  # takes as long to import as all the rest
-
-        if not isinstance(model, SVC | ScikitSVC):
+        if not isinstance(model, SVC) and not _scikit_learns(model):
             raise TypeError(
                 f"model is a {type(model).__name__}; sparsify takes a fitted pegasos.SVC or sklearn.svm.SVC"
             )
@@ -172,10 +175,12 @@ class Reference:
         """Kernel rows of a pair."""
         return self.rows if len(pair.rows) == self.m else SubsetRows(self.rows, pair.rows)
 
-    def scores(self, pair: Pair, rows: Array) -> Array:
-        """g of rows of X, without the bias."""
+    def scores(self, pair: Pair, rows: Array, *, rough: bool = False) -> Array:
+        """g of rows of X, without the bias; ``rough``: as accurate as kernel values in the precision of training."""
         if not len(pair.support):
             return np.zeros(len(rows))
+        if rough and isinstance(self.rows, NativeRows):
+            return self.rows.rough(pair.support, pair.coef, rows)
         return np.asarray(self.rows.exact(pair.support, pair.coef, rows))
 
     def compressed(self, support: Array, coefs: list[Array], biases: list[float]) -> SVC:
@@ -203,6 +208,12 @@ class Reference:
         out.n_iter_ = np.ones(len(biases), dtype=np.int32)
         out.n_kernel_evaluations_ = int(self.rows.evaluations)
         return out
+
+
+def _scikit_learns(model: Any) -> bool:
+    from sklearn.svm import SVC as ScikitSVC  # takes as long to import as all the rest
+
+    return isinstance(model, ScikitSVC)
 
 
 def _shell(model: Any, n_jobs: int | None) -> SVC:

@@ -111,10 +111,11 @@ class Span:
     ) -> tuple[Array, float]:
         """Coefficients of the first n vectors, and the bias (learnt, or kept), of the machine fitted on all rows.
 
-        ``start`` has coefficients from which the search for those of all vectors begins.
+        ``start`` has coefficients from which the search begins.
         """
         n = n if self.nested else self.features.shape[1]
-        u, features = np.zeros(n) if start is None else self.front @ start, self.features[:, :n]
+        features = self.features[:, :n]
+        u = np.zeros(n) if start is None else self.front[:n, : len(start)] @ start
         if start is None and len(features) > ENOUGH * COARSE * n:
             few = slice(None, None, COARSE)
             part = np.ascontiguousarray(features[few])
@@ -171,8 +172,13 @@ def newton(
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
 
         def scores(theta: Array) -> Array:
-            plain: Array = np.asarray(features @ theta[:n].astype(features.dtype), dtype=np.float64)
-            return np.asarray(plain + theta[n])
+            u, plain = theta[:n].astype(features.dtype), np.empty(len(features), dtype=features.dtype)
+
+            def part(first: int) -> None:
+                np.matmul(features[first : first + BLOCK], u, out=plain[first : first + BLOCK])
+
+            list(pool.map(part, range(0, len(features), BLOCK)))
+            return plain.astype(np.float64) + float(theta[n])
 
         def value(s: Array, theta: Array) -> float:
             slack = np.maximum(1 - sign * s, 0.0)

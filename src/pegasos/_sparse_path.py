@@ -13,6 +13,7 @@ from pegasos._data import Array
 from pegasos._dataset import unpack
 from pegasos._move import GaussianRows, Mover, evaluations, pressing
 from pegasos._preimage import as_rows
+from pegasos._reduced import ReducedSet
 from pegasos._reference import Pair, Reference
 from pegasos._slant import Run, slant_loss
 from pegasos._span import Span, span_of_rows
@@ -131,7 +132,7 @@ class SparsePath:
         learn: bool,
         runs: list[Run],
         shares: list[Array],
-        points: Array | None = None,
+        points: ReducedSet | None = None,
         work: float = 0.0,
     ) -> None:
         self._reference, self._learn, self._shares = reference, learn, shares
@@ -200,7 +201,7 @@ class SparsePath:
             coef = np.zeros(n)
             # one class against the rest: the same rows for every class
             span = self._span(0 if ref.one_vs_rest else p, self.order[own], pair, count)
-            coef[own[:n]], bias = span.fit(count, pair.sign, pair.cost, pair.bias, self._learn)
+            coef[own[:n]], bias = span.fit(count, pair.sign, pair.squared_cost, pair.bias, self._learn)
             coefs.append(coef)
             biases.append(bias)
         return ref.compressed(support, coefs, biases)
@@ -211,26 +212,32 @@ class SparsePath:
         return GaussianRows(ref.X, ref.kernel.gamma, ref.rows.dtype, ref.threads)
 
     @cached_property
-    def _span_of_points(self) -> Span:
+    def _places(self) -> Array:
+        """The points as the models will have them."""
         assert self._points is not None
-        return self._rows.span(self._points)
+        return self._points.points.astype(self._reference.X.dtype).astype(np.float64)
+
+    @cached_property
+    def _span_of_points(self) -> Span:
+        return self._rows.span(self._places)
 
     def _with_points(self, n: int) -> SVC:
         """The model of two classes whose vectors are no rows: those of the path, which may move for this size."""
         ref, (pair,), support = self._reference, self._reference.pairs, self.order[:n]
+        sign, C, start = pair.sign, pair.squared_cost, None
         if self._points is None:
             Z, span = self._rows.dense(support) + self._rows.shift, self._span(0, self.order, pair, n)
         else:
-            Z, span = self._points[:n], self._span_of_points
-        beta, bias = span.fit(n, pair.sign, pair.cost, pair.bias, self._learn)
+            Z, span, start = self._places[:n], self._span_of_points, self._points.coefficients(n)
+        beta, bias = span.fit(n, sign, C, pair.bias, self._learn, start)
         if left := evaluations(n, Z.shape[1], ref.m, self._work):
-            near, cost = pressing(pair.sign * span.scores(beta, bias), pair.cost)
-            mover = Mover(self._rows, near, pair.sign[near], cost, self._learn)
-            there, start, near_bias = mover.moved(Z, beta, bias, left)
+            near, near_C = pressing(sign * span.scores(beta, bias), C)
+            mover = Mover(self._rows, near, sign[near], near_C, self._learn)
+            there, near_beta, near_bias = mover.moved(Z, beta, bias, left)
             moved = self._rows.span(there)
-            found = moved.fit(n, pair.sign, pair.cost, near_bias, self._learn, start)
+            found = moved.fit(n, sign, C, near_bias, self._learn, near_beta)
             # some of the rows moved them: what counts is all of them
-            if moved.objective(*found, pair.sign, pair.cost) < span.objective(beta, bias, pair.sign, pair.cost):
+            if moved.objective(*found, sign, C) < span.objective(beta, bias, sign, C):
                 Z, (beta, bias) = there, found
         model = ref.compressed(support, [beta], [bias])
         # class by class, as the model has them

@@ -33,9 +33,9 @@ Move = bool | Literal["auto", "nested"]
 #: Candidates for support vectors, or for where the search for one begins: so many for each one wanted, within limits.
 EACH_ROW, EACH_POINT, FEWEST, MOST = 24, 12, 4000, 20000
 
-#: Of searches for points: the exponent in the choice of where they begin, their steps at most, and the gain of a step
-#: below which they end.
-POWER, STEPS, GAIN = 0.25, 5, 0.02
+#: Of searches for points: the exponent in the choice of where they begin, their steps at most, the gain of a step
+#: below which they end, and how many share their passes.
+POWER, STEPS, GAIN, TOGETHER = 0.25, 5, 0.02, 32
 
 #: The share of the reference's support vectors that is kept if nothing is said.
 SHARE = 0.1
@@ -83,8 +83,9 @@ def sparsify(
     bias : {"learn", "keep"}, default="learn"
         Learn a new bias, or keep the reference's.
     refit : bool, default=True
-        Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss and the reference's C.
-        False, which "projection" does not have: those of the paper, with its guarantee.
+        Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss ½·3C·slack², C the
+        reference's: few vectors cannot follow single rows, and may be held to all of them more strictly. False, which
+        "projection" does not have: those of the paper, with its guarantee.
     move : bool, "auto" or "nested", default="auto"
         Whether support vectors may be other points than rows of X (``support_`` then says at which rows the searches
         for them began), for kernel="rbf" and two classes. "nested": "projection" finds points instead of rows, better
@@ -223,14 +224,24 @@ def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) 
     orders, points = [], None
     for pair in ref.pairs:
         candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
-        plain = ref.scores(pair, candidates)
+        plain = ref.scores(pair, candidates, rough=True)
         if free:
             V, starts = ref.X[pair.support], ref.X[candidates]
-            found = reduced_set(
-                V, pair.coef, ref.kernel.gamma, starts, plain, most, power=POWER, steps=STEPS, gain=GAIN
+            points = reduced_set(
+                V,
+                pair.coef,
+                ref.kernel.gamma,
+                starts,
+                plain,
+                most,
+                power=POWER,
+                steps=STEPS,
+                gain=GAIN,
+                together=TOGETHER,
+                single=ref.rows.dtype == np.float32,
+                threads=ref.threads,
             )
-            points = found.points.astype(ref.X.dtype).astype(np.float64)  # as the model will have them
-            orders.append(candidates[found.starts])
+            orders.append(candidates[points.starts])
         else:
             orders.append(project(ref.rows, candidates, plain, most))
     order, shares = _merged(orders, most)

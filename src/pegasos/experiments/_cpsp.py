@@ -10,7 +10,7 @@ from pegasos import _core
 from pegasos._basis import Basis, kernel_values, refit
 from pegasos._cutting_plane import balanced_slopes
 from pegasos._data import Array
-from pegasos._preimage import Rows, Vector, as_rows, dense_row
+from pegasos._preimage import Rows, Vector, as_rows
 from pegasos._threads import with_one_blas_thread
 from pegasos.experiments._task import Expansion, Task, checked_sizes
 from pegasos.losses import Hinge
@@ -157,5 +157,6 @@ def _point(task: Task, basis: Basis, weight: Array, rng: np.random.Generator) ->
     candidates = task.X[starts]
     at = sum(r @ kernel_values(task.kernel, V, candidates, task.threads) for V, r in terms)
     best = int(np.argmax(np.abs(np.asarray(at))))
-    z, _ = Vector(task.kernel.gamma, [(Rows.of(V), r) for V, r in terms]).preimage(dense_row(candidates, best))
+    rows = [(Rows.of(V, task.kernel.gamma), r) for V, r in terms]
+    z, _ = Vector(rows, threads=task.threads).preimages(rows[0][0].dense(np.flatnonzero(active == starts[best])))
     return as_rows(z, task.X)
