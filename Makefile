@@ -57,7 +57,7 @@ sanitize:
 	.venv-sanitize/bin/pip install --quiet --config-settings=cmake.define.PEGASOS_SANITIZE=ON \
 	  --config-settings=cmake.build-type=Debug --config-settings=build-dir=build/sanitize ".[test]"
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest -x -p no:cacheprovider -m "not slow and not unsanitized" tests
+	  ASAN_OPTIONS=detect_leaks=0 .venv-sanitize/bin/python -m pytest -n auto -p no:cacheprovider -m "not slow and not unsanitized" tests
 
 # libFuzzer comes with clang. What it finds on the way stays in build/fuzz; the corpus in fuzz/ is only read, and any
 # file that made it stop is left at the top of build/fuzz.

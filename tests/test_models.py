@@ -486,6 +486,7 @@ HEADERS = [
     (put("certificate", "converged", value=None), "converged is None"),
     (put("certificate", "reason", value=7), "reason is 7"),
     (put("certificate", "dual_per_class", value=[[]]), "dual_per_class"),
+    (put("guarantee", value={}), "has no 'guarantee'"),
     (put("stream", value={}), "stream={}"),
     (put("stream", "lam", value=0), "lam should be a number > 0"),
     (put("stream", "lam", value="1"), "lam='1'"),

@@ -50,16 +50,27 @@ def test_the_guarantee_of_the_published_method():
     assert model.guarantee_.slant_loss <= model.guarantee_.hinge_loss
 
 
-def test_several_classes_share_vectors(tmp_path):
+def test_several_classes_share_vectors():
     X, y = load_iris(return_X_y=True)
     model = SparseSVC(max_support=9).fit(X, y)
     assert len(model.support_) <= 9
     assert model.score(X, y) > 0.93
     assert model.n_support_.sum() == len(model.support_)
     assert model.decision_function(X).shape == (150, 3)
+
+
+def test_model_files_have_what_it_adds(tmp_path):
     pytest.importorskip("safetensors")
+    moons = make_moons(200, noise=0.25, random_state=0)
+    model = SparseSVC(C=10, gamma=1.0).fit(*moons)
     pegasos.save(model, tmp_path / "model")
-    np.testing.assert_array_equal(pegasos.load(tmp_path / "model").predict(X), model.predict(X))
+    again = pegasos.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(moons[0]), model.predict(moons[0]))
+    assert again.guarantee_ == model.guarantee_
+    assert again.certificate_ == model.certificate_
+    assert again.n_reference_support_ == model.n_reference_support_
+    np.testing.assert_array_equal(again.cv_errors_, model.cv_errors_)
+    np.testing.assert_array_equal(again.cv_shares_, model.cv_shares_)
 
 
 @pytest.mark.parametrize("bad", [{"cv": 1}, {"cv": 2.5}, {"max_support": -1}, {"slant_tol": 0}], ids=str)

@@ -46,9 +46,10 @@ class Rows:
         return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
 
     def values(self, Z: Array) -> Array:
-        """K(z_j, v_i): a row for each point, a column for each row."""
-        points = self.kernel.core(np.ascontiguousarray(Z))
-        return np.asarray(points.scores(None, np.eye(len(Z)), self.core, None, 1))
+        """K(z_j, v_i) in single precision: a row for each point, a column for each row."""
+        points = self.kernel.core(np.ascontiguousarray(Z, dtype=self.V.dtype))
+        single = self.V.dtype == np.float32
+        return np.asarray(points.scores(None, np.eye(len(Z)), self.core, None, 1, single), dtype=np.float32)
 
 
 class Vector:

@@ -164,8 +164,8 @@ class _Growth:
         new, M = slice(k, k + len(order)), M[:, order]
         self._Z[new], self._u[new], self._began[new] = Z[order], u, begin[order]
         self._L[new, :k], self._L[new, new] = M.T, own
-        fresh = self.rows.values(Z[order]).astype(np.float32) - M.T.astype(np.float32) @ self._features[:k]
-        fresh = _solved(own.astype(np.float32), fresh)
+        fresh = self.rows.values(Z[order]) - M.T.astype(np.float32) @ self._features[:k]
+        fresh = _solved(own, np.eye(len(own))).astype(np.float32) @ fresh
         self._features[new] = fresh
         self._left -= u @ fresh
         self._rest -= np.einsum("ij,ij->j", fresh, fresh)

@@ -230,6 +230,8 @@ def _apart(A: Any, B: Any) -> Array:
     """The rows in which two matrices differ by more than the rounding of single precision."""
     if A.shape != B.shape:
         return np.zeros(1, dtype=np.int64)
+    if sparse.issparse(A) and sparse.issparse(B) and (A != B).nnz == 0:
+        return np.zeros(0, dtype=np.int64)  # as it should be, and told without making them dense
     A = A.toarray() if sparse.issparse(A) else np.asarray(A)
     B = B.toarray() if sparse.issparse(B) else np.asarray(B)
     return np.flatnonzero(~np.isclose(A, B, rtol=1e-6, atol=0).all(axis=1))

@@ -32,7 +32,7 @@ POWER, SPANNED = 0.85, 1e-4
 BLOCK = 2048
 
 #: Newton's method ends at this relative decrease, or after so many steps.
-SMALL, STEPS = 1e-4, 30
+SMALL, STEPS = 1e-3, 30
 
 #: A fit begins on every COARSE-th row, if those are ENOUGH for each vector.
 COARSE, ENOUGH = 4, 8

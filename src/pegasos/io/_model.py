@@ -30,7 +30,7 @@ from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
 from pegasos.kernel import SVC, SVR
 from pegasos.linear import LinearSVC, LinearSVR
 from pegasos.losses import EpsilonInsensitive
-from pegasos.sparse import SparseSVC
+from pegasos.sparse import Guarantee, SparseSVC
 
 FORMAT = "pegasos model"
 VERSION = 1
@@ -45,6 +45,7 @@ class Layout:
     scalars: Mapping[str, type] = field(default_factory=lambda: {"n_iter_": int})
     classifier: bool = False
     kernel: bool = False
+    records: Mapping[str, type] = field(default_factory=lambda: {"certificate": Certificate})
 
     def check(self, estimator: Any) -> None:
         """Refuse parameters that ``fit`` would refuse."""
@@ -72,17 +73,23 @@ LAYOUTS = {
     ),
     "SparseSVC": Layout(
         SparseSVC,
-        {"class_weight_": Rule(("classes",)), "n_iter_": Rule(("functions",), "int32", optional=True)},
+        {
+            "class_weight_": Rule(("classes",)),
+            "n_iter_": Rule(("functions",), "int32", optional=True),
+            "cv_shares_": Rule(("shares",), optional=True),
+            "cv_errors_": Rule(("shares",), optional=True),
+        },
         {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int},
         classifier=True,
         kernel=True,
+        records={"certificate": Certificate, "guarantee": Guarantee},
     ),
     "SVR": Layout(SVR, {}, {"fit_status_": int, "n_kernel_evaluations_": int, "n_iter_": int}, kernel=True),
 }
 
 #: What the JSON header has, and what it may have.
 NEEDED = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
-POSSIBLE = {"feature_names", "classes", "certificate", "stream", "kernel"}
+POSSIBLE = {"feature_names", "classes", "certificate", "guarantee", "stream", "kernel"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -204,8 +211,9 @@ def encode(estimator: Any) -> bytes:
             arrays["classes_"] = labels
     if (names := getattr(estimator, "feature_names_in_", None)) is not None:
         header["feature_names"] = plain(list(names))
-    if (certificate := getattr(estimator, "certificate_", None)) is not None:
-        header["certificate"] = {f.name: _number_or_name(getattr(certificate, f.name)) for f in fields(Certificate)}
+    for name, kind in layout.records.items():
+        if (record := getattr(estimator, f"{name}_", None)) is not None:
+            header[name] = {f.name: _number_or_name(getattr(record, f.name)) for f in fields(kind)}
     if (trace := getattr(estimator, "trace_", None)) is not None:
         rows = [[getattr(point, name) for name in FIELDS] for point in trace]
         arrays["trace_"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS))
@@ -260,13 +268,19 @@ def decode(file: BinaryIO, size: int) -> Any:
         if not rule.optional or name in arrays:
             state[name] = checked_array(name, arrays.pop(name, None), rule, sizes)
     state |= _scalars(header["scalars"], layout)
-    if "certificate" in header:
-        state["certificate_"] = _certificate(header["certificate"])
+    for name, kind in layout.records.items():
+        if name in header:
+            state[f"{name}_"] = _record(name, kind, header[name])
     if "trace_" in arrays:
         state["trace_"] = _trace(arrays.pop("trace_"))
     if "stream" in header:
         state["_stream"] = _stream(header["stream"], state.get("trace_"))
-    own = {"classes": layout.classifier, "stream": not layout.kernel, "kernel": layout.kernel}
+    own = {
+        "classes": layout.classifier,
+        "stream": not layout.kernel,
+        "kernel": layout.kernel,
+        "guarantee": "guarantee" in layout.records,
+    }
     foreign = [name for name, has in own.items() if name in header and not has]
     if surplus := next(iter((*arrays, *foreign)), None):
         raise ValueError(f"a {layout.kind.__name__} has no {surplus!r:.100}")
@@ -308,17 +322,17 @@ def _feature_names(found: Any, features: int) -> Array:
     return names
 
 
-def _certificate(found: Any) -> Certificate:
-    hints = get_type_hints(Certificate)
+def _record(what: str, kind: type, found: Any) -> Any:
+    hints = get_type_hints(kind)
     if not isinstance(found, dict) or set(found) != set(hints):
-        raise ValueError(f"the certificate should have {', '.join(hints)} and nothing else")
+        raise ValueError(f"the {what} should have {', '.join(hints)} and nothing else")
     values = {name: _with_infinities(value) for name, value in found.items()}
     for name, hint in hints.items():
         if not fits(values[name], hint):
-            raise ValueError(f"the certificate's {name} is {values[name]!r:.100}")
+            raise ValueError(f"the {what}'s {name} is {values[name]!r:.100}")
         if isinstance(values[name], list):
             values[name] = tuple(map(float, values[name]))
-    return Certificate(**values)
+    return kind(**values)
 
 
 def _with_infinities(value: Any) -> Any:
