@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
-from pegasos import SMO, SVC, SVR, LinearSVC
+from pegasos import SMO, SVC, SVR, LinearSVC, kernel
 from pegasos._fit import Limits, Watch, run
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._kernel_rows import PartRows
@@ -585,3 +585,8 @@ def test_kernel_matrices_are_symmetric():
 def test_auto_takes_pegasos_for_sub_gradients():
     model = SVC(intercept="subgradient", tol=0.1).fit(X0, Y0)
     assert np.isfinite(model.intercept_).all()
+
+
+def test_more_steps_than_the_type_of_n_iter_can_tell():
+    """As a long fit, or a forged checkpoint, may have."""
+    assert kernel._counts([0, 7, 2**53]).tolist() == [1, 7, 2**31 - 1]

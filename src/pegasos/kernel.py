@@ -45,6 +45,11 @@ def _takes_rows(model: Any) -> bool:
     raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
 
 
+def _counts(steps: list[int]) -> Array:
+    """Numbers of steps, in scikit-learn's type: from 1 to as many as it can tell."""
+    return np.clip(np.array(steps, dtype=np.int64), 1, np.iinfo(np.int32).max).astype(np.int32)
+
+
 class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     """Support vector classification with kernels, and a duality-gap certificate for every fit.
 
@@ -296,7 +301,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         result, steps = self._solve(problem)
         self.classes_, self.class_weight_ = classes, factors
         self._lay_out(X, codes, problem.pieces, problem.split(result.W), result.b)
-        self.n_iter_ = np.maximum(np.array(steps, dtype=np.int32), 1)
+        self.n_iter_ = _counts(steps)
         return self
 
     @available_if(_takes_rows)  # type: ignore[untyped-decorator]
