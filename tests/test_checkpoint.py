@@ -379,6 +379,7 @@ def test_an_interrupt_leaves_a_checkpoint(name, how, path):
     "name", ["auto", "sdca", "interior_point three classes", "smoothed_newton three classes", "pegasos"]
 )
 @pytest.mark.parametrize("seed", range(5))
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # between open and with, only the collector closes a file
 def test_interrupts_between_any_two_lines(name, seed, path):
     """Ctrl-C in the middle of learn, advance or a certificate: the checkpoint is whole."""
     straight = killable.outcome(killable.fit(name, warm_start=True))

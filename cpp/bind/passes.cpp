@@ -108,19 +108,20 @@ void register_passes(nb::module_& m) {
             },
             strict("C"), "threads"_a, nb::arg("index").noconvert() = nb::none())
         .def(
-            "scores_and_adjoint",
+            "scores_and_squares",
             [](const RowsObject& r, Matrix<double> W, Vector<double> b, Matrix<double> C, int threads) {
                 const int K = int(W.shape(0));
                 check_shape(W, K, r.cols(), "W");
                 check_length(b, K, "b");
                 check_shape(C, r.rows(), K, "C");
-                OutMatrix Z = new_matrix(r.rows(), K), sum = new_matrix(K, r.cols());
+                OutMatrix Z = new_matrix(r.rows(), K);
+                OutVector squares = new_vector(K);
                 {
                     nb::gil_scoped_release release;
-                    scores_and_adjoint(r.view, W.data(), b.data(), K, Z.data(), C.data(), sum.data(),
+                    scores_and_squares(r.view, W.data(), b.data(), K, Z.data(), C.data(), squares.data(),
                                        threads);
                 }
-                return std::tuple{std::move(Z), std::move(sum)};
+                return std::tuple{std::move(Z), std::move(squares)};
             },
             strict("W"), strict("b"), strict("C"), "threads"_a)
         .def(

@@ -79,6 +79,14 @@ void define_common(nb::class_<Object>& c) {
                  s.solver->weights(W.data(), b.data());
                  return nb::make_tuple(W, b);
              })
+        .def(
+            "write_weights",
+            [](const Object& s, OutMatrix W, OutVector b) {
+                check_shape(W, s.solver->outputs(), s.n, "W");
+                check_length(b, s.solver->outputs(), "b");
+                s.solver->weights(W.data(), b.data());
+            },
+            nb::arg("W").noconvert(), nb::arg("b").noconvert())
         .def("duals",
              [](const Object& s) {
                  OutMatrix u = new_matrix(s.m, s.solver->outputs());
@@ -212,10 +220,16 @@ void register_solvers(nb::module_& m) {
                  return b;
              })
         .def_prop_ro("active", [](const SdcaObject& s) { return s.solver->active(); })
-        .def("online", [](const SdcaObject& s) {
-            OutVector gap = new_vector(s.solver->parts()), primal = new_vector(s.solver->parts());
-            s.solver->online(gap.data(), primal.data());
-            return nb::make_tuple(gap, primal);
+        .def("online",
+             [](const SdcaObject& s) {
+                 OutVector gap = new_vector(s.solver->parts()), loss = new_vector(s.solver->parts());
+                 s.solver->online(gap.data(), loss.data());
+                 return nb::make_tuple(gap, loss);
+             })
+        .def("penalties", [](const SdcaObject& s) {
+            OutVector penalty = new_vector(s.solver->parts());
+            s.solver->penalties(penalty.data());
+            return penalty;
         });
     define_common(sdca_class);
 }

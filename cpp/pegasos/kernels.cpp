@@ -394,9 +394,8 @@ void kernel_pull(const KernelRows& a, const double* coef, const KernelRows& z, d
             parallel_for(threads, pieces, [&](int64_t t) {
                 const int64_t first = t * piece, n = std::min(piece, m - first);
                 static_cast<const PanelEntry<Real, Rows>&>(kernel_table())
-                    .pull(rows,
-                          {&a.kernel, first, n, packed.group(g), packed.norms(g),
-                           norms_of<Real>(a), coef, values.data() + t * L, pulls.data() + t * cols * L});
+                    .pull(rows, {&a.kernel, first, n, packed.group(g), packed.norms(g), norms_of<Real>(a),
+                                 coef, values.data() + t * L, pulls.data() + t * cols * L});
             });
             for (int64_t p = g * L; p < std::min(count, (g + 1) * L); ++p) {
                 const int64_t l = p % L;

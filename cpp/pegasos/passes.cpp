@@ -104,6 +104,7 @@ void score_rows(const Rows& rows, Subset subset, const double* W, const double* 
     }
     double z[simd::lane_block];
     for (; r < last; ++r) {
+        if (r + 1 < last) rows.prefetch_weights(subset[r + 1], W, simd::lane_block);
         rows.dot_lanes(subset[r], W, simd::lane_block, z);
         for (int k = 0; k < count; ++k) Z[r * K + k0 + k] = z[k] + b[k0 + k];
     }
@@ -128,19 +129,29 @@ void add_rows(const Rows& rows, Subset subset, const double* C, int K, int k0, i
         for (int k = 0; k < used; ++k) rows.axpy(waiting[k], c[k], W);
         return;
     }
+    // The weights of the next row to be added are fetched while this one is.
+    const auto used = [&](int64_t r) {
+        return std::any_of(C + r * K + k0, C + r * K + k0 + count, [](double v) { return v != 0; });
+    };
     double c[simd::lane_block] = {};
-    for (int64_t r = first; r < last; ++r) {
+    int64_t next = first;
+    while (next < last && !used(next)) ++next;
+    while (next < last) {
+        const int64_t r = next;
+        do ++next;
+        while (next < last && !used(next));
+        if (next < last) rows.prefetch_weights(subset[next], W, simd::lane_block);
         std::copy_n(C + r * K + k0, count, c);
-        if (std::any_of(c, c + count, [](double v) { return v != 0; }))
-            rows.axpy_lanes(subset[r], c, W, simd::lane_block);
+        rows.axpy_lanes(subset[r], c, W, simd::lane_block);
     }
 }
 
-// Z = X Wᵀ + b unless W is null, and sum = Cᵀ X unless C is null. Eight outputs at a time: their weights,
+// Z = X Wᵀ + b unless W is null, and S = Cᵀ X unless C is null, of which each output's numbers go to sum and
+// their squares, added up, to squares, unless these are null. Eight outputs at a time: their weights,
 // interleaved, are far smaller than those of all.
 template <class Rows>
 void pass(const Rows& rows, Subset subset, int K, const double* W, const double* b, double* Z,
-          const double* C, double* sum, int threads) {
+          const double* C, double* sum, double* squares, int threads) {
     const int64_t n = rows.cols;
     const int L = K == 1 ? 1 : simd::lane_block;
     // Sums need as many private copies of the weights as the data are worth; scores alone can be cut at will.
@@ -166,12 +177,15 @@ void pass(const Rows& rows, Subset subset, int K, const double* W, const double*
             }
         });
         if (!C) continue;
+        double square[simd::lane_block] = {};
         for (int64_t j = 0; j < n; ++j)
             for (int k = 0; k < count; ++k) {
                 double total = 0;
                 for (const auto& p : parts) total += p[j * L + k];
-                sum[(k0 + k) * n + j] = total;
+                if (sum) sum[(k0 + k) * n + j] = total;
+                square[k] += total * total;
             }
+        if (squares) std::copy_n(square, count, squares + k0);
     }
 }
 
@@ -179,18 +193,21 @@ void pass(const Rows& rows, Subset subset, int K, const double* W, const double*
 
 void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z,
             int threads) {
-    with_rows(any, [&](const auto& rows) { pass(rows, subset, K, W, b, Z, nullptr, nullptr, threads); });
+    with_rows(any,
+              [&](const auto& rows) { pass(rows, subset, K, W, b, Z, nullptr, nullptr, nullptr, threads); });
 }
 
 void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* W, int threads) {
-    with_rows(any,
-              [&](const auto& rows) { pass(rows, subset, K, nullptr, nullptr, nullptr, C, W, threads); });
+    with_rows(any, [&](const auto& rows) {
+        pass(rows, subset, K, nullptr, nullptr, nullptr, C, W, nullptr, threads);
+    });
 }
 
-void scores_and_adjoint(const AnyRows& any, const double* W, const double* b, int K, double* Z,
-                        const double* C, double* sum, int threads) {
-    with_rows(any,
-              [&](const auto& rows) { pass(rows, Subset{nullptr, rows.rows}, K, W, b, Z, C, sum, threads); });
+void scores_and_squares(const AnyRows& any, const double* W, const double* b, int K, double* Z,
+                        const double* C, double* squares, int threads) {
+    with_rows(any, [&](const auto& rows) {
+        pass(rows, Subset{nullptr, rows.rows}, K, W, b, Z, C, nullptr, squares, threads);
+    });
 }
 
 namespace {

@@ -33,9 +33,10 @@ void scores(const AnyRows&, Subset, const double* W, const double* b, int K, dou
 // W (K × n) = Cᵀ X, with C (subset × K).
 void adjoint(const AnyRows&, Subset, const double* C, int K, double* W, int threads);
 
-// Both at once over all rows, for about the price of one: Z = X Wᵀ + b and sum (K × n) = Cᵀ X.
-void scores_and_adjoint(const AnyRows&, const double* W, const double* b, int K, double* Z, const double* C,
-                        double* sum, int threads);
+// Both at once over all rows, for about the price of one: Z = X Wᵀ + b, and of Cᵀ X (K × n), which is never
+// kept whole, the squared norm of each line.
+void scores_and_squares(const AnyRows&, const double* W, const double* b, int K, double* Z, const double* C,
+                        double* squares, int threads);
 
 // M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1).
 void gram(const AnyRows&, Subset, const double* d, double* M, int threads);

@@ -41,8 +41,9 @@ class SdcaBase : public Solver {
     virtual void biases(double* b) const = 0;  // offset and the constant feature's part together
     // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
     virtual void reactivate(const double* z) = 0;
-    // Gap and primal value of each part in the last epoch, every row measured when it was visited.
-    virtual void online(double* gap, double* primal) const = 0;
+    // Gap and loss of each part in the last epoch, every row measured when it was visited.
+    virtual void online(double* gap, double* loss) const = 0;
+    virtual void penalties(double* penalty) const = 0;  // (λ/2)‖w‖² of each part
     virtual int parts() const = 0;
     virtual int64_t active() const = 0;
 };
@@ -73,13 +74,16 @@ class SdcaState : public SdcaBase {
     bool epoch_ended() const override { return at_ == int64_t(order_.size()); }
     int outputs() const override { return visible(ops_.out); }
     int parts() const override { return ops_.out.parts(); }
-    void online(double* gap, double* primal) const override {
+    void online(double* gap, double* loss) const override {
+        for (int k = 0; k < parts(); ++k)
+            gap[k] = last_gap_[k] / c_.total, loss[k] = last_value_[k] / c_.total;
+    }
+    void penalties(double* penalty) const override {
         Buffer squares(L_);
         for (int64_t j = 0; j <= ops_.rows.cols; ++j)
             for (int l = 0; l < L_; ++l) squares[l] += W_[j * L_ + l] * W_[j * L_ + l];
-        for (int k = 0; k < parts(); ++k)
-            gap[k] = last_gap_[k] / c_.total, primal[k] = last_value_[k] / c_.total;
-        for (int l = 0; l < visible(ops_.out); ++l) primal[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
+        std::fill_n(penalty, parts(), 0.0);
+        for (int l = 0; l < visible(ops_.out); ++l) penalty[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
     }
     int64_t active() const override { return int64_t(active_.size()); }
 

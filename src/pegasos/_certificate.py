@@ -90,8 +90,8 @@ def certify(problem: Problem, W: Array, b: Array, u: Array | None) -> Bounds:
         Z, dual = problem.scores(W, b), np.full(problem.parts, -np.inf)
     else:
         u = feasible(problem, u)
-        Z, dual_W = problem.scores_and_dual_weights(W, b, u)
-        dual = _dual_value(problem, u, dual_W)
+        Z, squares = problem.scores_and_dual_squares(W, b, u)
+        dual = _dual_value(problem, u, squares)
     if problem.bias == "free" and not problem.joint:
         shift = best_biases(problem, Z)
         b, Z = b + shift, Z + shift
@@ -101,12 +101,11 @@ def certify(problem: Problem, W: Array, b: Array, u: Array | None) -> Bounds:
 def dual_value(problem: Problem, u: Array) -> Array:
     """D of the nearest feasible point to u that is easy to find, for each part."""
     u = feasible(problem, u)
-    return _dual_value(problem, u, problem.dual_weights(u))
+    return _dual_value(problem, u, problem.squared_norms_of(problem.dual_weights(u)))
 
 
-def _dual_value(problem: Problem, u: Array, W: Array) -> Array:
-    """D of a feasible u whose W(u) is W."""
-    penalty = problem.squared_norms_of(W)
+def _dual_value(problem: Problem, u: Array, penalty: Array) -> Array:
+    """D of a feasible u; ``penalty`` is ‖W(u)‖² of each part."""
     if problem.bias == "feature":
         sums = (problem.c @ u)[:, None] * (problem.feature / (problem.lam * problem.total))
         penalty = penalty + problem.squared_norms_of(sums)

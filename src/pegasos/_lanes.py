@@ -33,7 +33,8 @@ class LaneGroups:
 
     def __init__(self, problem: Problem, make: Callable[[int, int], Any]) -> None:
         """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
-        K, self.rows = problem.outputs, problem.examples.m
+        K, self.rows, self.columns = problem.outputs, problem.examples.m, problem.examples.n
+        self.outputs = K
         step = K if problem.joint or K == 1 else GROUP
         self.spans = [(first, min(step, K - first)) for first in range(0, K, step)]
         self.solvers = [make(first, count) for first, count in self.spans]
@@ -81,8 +82,12 @@ class LaneGroups:
 
     def weights(self) -> tuple[Array, Array]:
         """Weights and biases of all outputs."""
-        pairs = [s.weights() for s in self.solvers]
-        return np.concatenate([W for W, _ in pairs]), np.concatenate([b for _, b in pairs])
+        if len(self.solvers) == 1:
+            return self.solvers[0].weights()  # type: ignore[no-any-return]
+        W, b = np.empty((self.outputs, self.columns)), np.empty(self.outputs)
+        for solver, part in self.parts():
+            solver.write_weights(W[part], b[part])
+        return W, b
 
     def duals(self) -> Array:
         """Dual variables of all outputs: (rows × outputs)."""

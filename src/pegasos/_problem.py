@@ -86,10 +86,10 @@ class Problem:
         """W(u): (outputs × columns)."""
         return np.asarray(self.examples.rows.adjoint(self._shares(u), self.threads))
 
-    def scores_and_dual_weights(self, W: Array, b: Array, u: Array) -> tuple[Array, Array]:
-        """The scores of (W, b) and W(u), in one pass over the rows."""
-        Z, dual_W = self.examples.rows.scores_and_adjoint(W, b, self._shares(u), self.threads)
-        return np.asarray(Z), np.asarray(dual_W)
+    def scores_and_dual_squares(self, W: Array, b: Array, u: Array) -> tuple[Array, Array]:
+        """The scores of (W, b) and ‖W(u)‖² of each part, in one pass over the rows."""
+        Z, squares = self.examples.rows.scores_and_squares(W, b, self._shares(u), self.threads)
+        return np.asarray(Z), self._of_parts(np.asarray(squares))
 
     def _shares(self, u: Array) -> Array:
         """What each row is multiplied by in W(u)."""
@@ -111,8 +111,11 @@ class Problem:
 
     def squared_norms_of(self, W: Array) -> Array:
         """‖W‖² of each part."""
-        squares = np.einsum("kj,kj->k", W, W)
-        return np.array([squares.sum()]) if self.joint else squares
+        return self._of_parts(np.einsum("kj,kj->k", W, W))
+
+    def _of_parts(self, values: Array) -> Array:
+        """Of the values of all outputs, what belongs to each part."""
+        return np.array([values.sum()]) if self.joint else values
 
     def penalty(self, W: Array, b: Array) -> Array:
         """(λ/2)‖W‖² of each part, with the bias where it is a feature's weight."""
@@ -123,4 +126,8 @@ class Problem:
 
     def at_zero(self) -> Array:
         """P(0, 0) for each part: the scale against which tiny objectives are judged."""
+        return self._at_zero
+
+    @cached_property
+    def _at_zero(self) -> Array:
         return self.mean_losses(np.zeros((self.examples.m, self.outputs)))

@@ -160,9 +160,9 @@ class DualAscentEngine(_Stepwise):
             )
 
     def online(self) -> tuple[Array, Array]:
-        """Gap and primal value of each part as the rows saw them when last visited."""
+        """Gap and loss of each part as the rows saw them when last visited."""
         pairs = [s.online() for s in self.lanes.solvers]
-        return np.concatenate([gap for gap, _ in pairs]), np.concatenate([primal for _, primal in pairs])
+        return np.concatenate([gap for gap, _ in pairs]), np.concatenate([loss for _, loss in pairs])
 
     def due(self, tol: float) -> bool:
         if not self.ended:
@@ -172,8 +172,13 @@ class DualAscentEngine(_Stepwise):
             return True
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
         # or three times what is left at the end of the epoch; look closely when that promises success.
-        gap, primal = self.online()
-        return bool(np.all((gap <= np.minimum(2.5 * tol * primal, 0.5 * self.best_online)) | self.finished))
+        gap, loss = self.online()
+        # −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0): most often that is enough to say no.
+        promising = gap <= np.minimum(2.5 * tol * (loss + self.problem.at_zero()), 0.5 * self.best_online)
+        if not np.all(promising | self.finished):
+            return False
+        primal = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
+        return bool(np.all((gap <= 2.5 * tol * primal) | self.finished))
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
