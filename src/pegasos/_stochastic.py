@@ -171,14 +171,16 @@ class DualAscentEngine(_Stepwise):
         if self.epochs >= self.next_check:
             return True
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
-        # or three times what is left at the end of the epoch; look closely when that promises success.
+        # or three times what is left at the end of the epoch; look closely when that promises success. Of many parts
+        # some are late, and their certificate costs as much as some epochs.
+        hope = tol * (2.5 if self.problem.parts == 1 else 1.5)
         gap, loss = self.online()
         # −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0): most often that is enough to say no.
-        promising = gap <= np.minimum(2.5 * tol * (loss + self.problem.at_zero()), 0.5 * self.best_online)
+        promising = gap <= np.minimum(hope * (loss + self.problem.at_zero()), 0.5 * self.best_online)
         if not np.all(promising | self.finished):
             return False
         primal = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
-        return bool(np.all((gap <= 2.5 * tol * primal) | self.finished))
+        return bool(np.all((gap <= hope * primal) | self.finished))
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
