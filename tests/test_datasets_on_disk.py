@@ -575,6 +575,17 @@ def test_a_flipped_bit_never_crashes(tmp_path, data):
         assert len(fitted.predict(io.open_dataset(folder))) == 20
 
 
+@pytest.mark.parametrize("name", ["<a4", "i4", "float32", "<i4, <i4", "<q", "<i3", "f4"])
+def test_types_that_are_not_written_are_not_read(tmp_path, name):
+    """Among them names that NumPy takes with a warning, or for several columns."""
+    io.write_dataset(*rows(20, 3), tmp_path / "d")
+    path = tmp_path / "d" / "y.npy"
+    text = repr({"descr": name, "fortran_order": False, "shape": (20,)}).encode("ascii").ljust(117) + b"\n"
+    path.write_bytes(b"\x93NUMPY\1\0" + len(text).to_bytes(2, "little") + text + bytes(80))
+    with pytest.raises(ValueError, match=r"y\.npy: the \.npy header is damaged"):
+        LinearSVC().fit(io.open_dataset(tmp_path / "d"))
+
+
 def test_labels_out_of_range_are_refused(tmp_path):
     data = io.write_dataset([[1.0], [2.0]], ["a", "b"], tmp_path / "d")
     del data

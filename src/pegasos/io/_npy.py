@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,9 @@ import numpy as np
 from pegasos._data import Array
 
 MAGIC = b"\x93NUMPY"
+
+#: How NumPy writes a type. What it reads beyond that are old names, some with a warning.
+DESCRIPTION = re.compile(r"[<>|=][?biufcmMOSUV]\d*(\[\w+\])?")
 
 #: A header of plain numbers is never longer.
 LONGEST_HEADER = 1 << 16
@@ -39,6 +43,8 @@ def read_header(file: IO[bytes], name: str) -> tuple[np.dtype[Any], tuple[int, .
         good = len(fields) == 3 and isinstance(descr, str) and isinstance(fortran, bool) and isinstance(shape, tuple)
         if not good or not all(type(length) is int and 0 <= length < 2**62 for length in shape):
             raise ValueError("a field is wrong")
+        if not DESCRIPTION.fullmatch(descr):
+            raise ValueError(f"{descr!r:.100} is no type")
         dtype = np.dtype(descr)
     except (ValueError, SyntaxError, TypeError, KeyError, IndexError, RecursionError, MemoryError) as error:
         raise ValueError(f"{name}: the .npy header is damaged or of a type that is not read: {error}") from None
