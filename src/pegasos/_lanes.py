@@ -82,8 +82,6 @@ class LaneGroups:
 
     def weights(self) -> tuple[Array, Array]:
         """Weights and biases of all outputs."""
-        if len(self.solvers) == 1:
-            return self.solvers[0].weights()  # type: ignore[no-any-return]
         W, b = np.empty((self.outputs, self.columns)), np.empty(self.outputs)
         for solver, part in self.parts():
             solver.write_weights(W[part], b[part])

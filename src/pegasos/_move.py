@@ -58,7 +58,7 @@ def suited(X: Any) -> bool:
 def evaluations(n: int, columns: int, rows: int, work: float) -> int:
     """How many evaluations of J that much work allows for n vectors; none if they are not worth it."""
     allowed = work / max(1.0, float(min(rows, ROWS)) * n * (n + columns))
-    return min(EVALUATIONS, int(min(allowed, EVALUATIONS))) if allowed >= WORTH else 0
+    return int(min(allowed, EVALUATIONS)) if allowed >= WORTH else 0
 
 
 class GaussianRows:
