@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_iris
 
-from pegasos import SVC, SVR
+from pegasos import SVC, SVR, SparseSVC
 from pegasos._kernels import NATIVE
 from pegasos.io import to_onnx
 
@@ -82,3 +82,12 @@ def test_refusals():
     wide.n_features_in_ = 2**28
     with pytest.raises(ValueError, match="exceed the 2 GiB"):
         to_onnx(wide)
+
+
+def test_few_points_that_are_no_rows():
+    y = Y == 1
+    model = SparseSVC(C=10, gamma=1.0, max_support=12).fit(X, y)
+    assert not np.array_equal(model.support_vectors_, X[model.support_])
+    found = run(model, ROWS, np.float64)
+    assert_array_equal(found["label"], model.predict(ROWS))
+    assert_allclose(found["scores"], model.decision_function(ROWS), rtol=1e-9, atol=1e-9)

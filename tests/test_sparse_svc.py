@@ -1,9 +1,12 @@
 """SparseSVC: scikit-learn's checks without exception, and what it adds to SVC."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -88,3 +91,16 @@ def test_equal_rows_share_a_fold():
     fold = folds(identity, np.array([0, 0, 0, 1, 1]), 2)
     assert fold[0] == fold[2] != fold[1]
     assert fold[3] != fold[4]
+
+
+@pytest.mark.parametrize("solver", ["smo", "sdca", "lasvm", pegasos.SBP()], ids=str)
+def test_any_solver_trains_the_reference(solver):
+    X, y = make_moons(300, noise=0.25, random_state=0)
+    model = SparseSVC(C=10, gamma=1.0, solver=solver, max_support=15, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the SBP ends by its steps
+        model.fit(X, y)
+        full = model._reference().fit(X, y)
+    assert len(model.support_) == 15 < model.n_reference_support_ == len(full.support_)
+    assert model.certificate_.primal == full.certificate_.primal
+    assert model.score(X, y) > full.score(X, y) - 0.02
