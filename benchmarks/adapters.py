@@ -17,7 +17,29 @@ from benchmarks.problems import Problem
 
 Effort = dict[str, Any]
 
-_STEPS = (1, 2, 3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112, 160, 224, 320, 450, 640, 900, 1280, 1800, 2560, 3600, 5120)
+_STEPS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 17, 20, 24, 28, 34, 40, 56, 80, 112, 160, 224, 320, 450, 640, 900)
+_MORE_STEPS = (*_STEPS, 1280, 1800, 2560, 3600, 5120)
+_TOLERANCES = (
+    1,
+    0.5,
+    0.2,
+    0.1,
+    0.07,
+    0.05,
+    0.03,
+    0.02,
+    0.014,
+    0.01,
+    7e-3,
+    5e-3,
+    3e-3,
+    2e-3,
+    1.4e-3,
+    1e-3,
+    1e-4,
+    1e-5,
+    1e-6,
+)
 
 
 class Adapter:
@@ -43,7 +65,7 @@ class Adapter:
 
     def ladder(self, problem: Problem) -> list[Effort]:
         """List efforts, each costlier than the one before."""
-        return [{"max_iter": steps} for steps in _STEPS]
+        return [{"max_iter": steps} for steps in _MORE_STEPS]
 
     def fit(self, data: Any, problem: Problem, effort: Effort, threads: int) -> Any:
         """Fit. Timed."""
@@ -131,7 +153,7 @@ class ScikitSGD(Adapter):
         return threads == 1 or len(problem.classes) > 2  # its threads share out the classes
 
     def ladder(self, problem: Problem) -> list[Effort]:
-        return [{"max_iter": steps} for steps in _STEPS[:17]]
+        return [{"max_iter": steps} for steps in _STEPS]
 
     def fit(self, data: Any, problem: Problem, effort: Effort, threads: int) -> Any:
         from sklearn.linear_model import SGDClassifier
@@ -163,8 +185,8 @@ class Pegasos(Adapter):
 
     def ladder(self, problem: Problem) -> list[Effort]:
         if self.solver == "auto":
-            return [{"tol": tol} for tol in (1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)]
-        return [{"max_iter": steps} for steps in _STEPS[:17]]
+            return [{"tol": tol} for tol in _TOLERANCES]
+        return [{"max_iter": steps} for steps in _STEPS]
 
     def fit(self, data: Any, problem: Problem, effort: Effort, threads: int) -> Any:
         from pegasos import LinearSVC
