@@ -95,7 +95,7 @@ class InteriorPoint:
         """One predictor-corrector step."""
         path = self.path
         M = self.design.gram(path.weights())
-        M[np.diag_indices_from(M)] += self.R
+        M.flat[:: len(M) + 1] += self.R  # the diagonal
         solver = NormalSolver(M)
         pull = self.R * self.beta
 

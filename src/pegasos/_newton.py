@@ -131,7 +131,7 @@ class NewtonEngine:
 
     def _descend(self, k: int, gradient: Array, H: Array) -> bool:
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
-        H[np.diag_indices_from(H)] += part.R
+        H.flat[:: len(H) + 1] += part.R  # the diagonal
         d = NormalSolver(H).solve(-gradient)
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)

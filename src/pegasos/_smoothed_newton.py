@@ -105,7 +105,7 @@ class Round:
     def step(self) -> bool:
         """A Newton step with line search; whether it moved."""
         H = self.design.gram(self.curvature)
-        H[np.diag_indices_from(H)] += self.R
+        H.flat[:: len(H) + 1] += self.R  # the diagonal
         d = NormalSolver(H).solve(-self.gradient)
         descent = float(self.gradient @ d)
         if not descent < -1e-24 * self.primal:  # less than rounding lets anyone see
