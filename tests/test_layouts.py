@@ -180,8 +180,8 @@ def test_threads_give_the_same_bits_of_many_classes():
 SOLVERS = {
     "pegasos": Pegasos(batch_size=4, projection=True),
     "average": Pegasos(output="average"),
-    "sdca": SDCA(),
-    "blocks": SDCA(blocks=3),
+    "sdca": SDCA(precision="double"),
+    "blocks": SDCA(blocks=3, precision="double"),
     "interior point": InteriorPoint(),
 }
 

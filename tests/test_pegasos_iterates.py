@@ -175,7 +175,7 @@ def test_lanes_equal_separate_runs(loss, classes):
         (Pegasos(batch_size=7, projection=True), 3),
         (Pegasos(output="average"), 2),
         (Norma(p=0.3), 2),
-        (SDCA(shrinking=False), 3),
+        (SDCA(shrinking=False, precision="double"), 3),
     ):
         p = problem(X, y, loss, 0.05, weight=c, bias="feature")
         engine = run(p, solver, epochs, intercept="feature", seed=3)

@@ -118,12 +118,27 @@ void register_passes(nb::module_& m) {
                 OutVector squares = new_vector(K);
                 {
                     nb::gil_scoped_release release;
-                    scores_and_squares(r.view, W.data(), b.data(), K, Z.data(), C.data(), squares.data(),
-                                       threads);
+                    scores_and_squares(r.view, {nullptr, r.rows()}, W.data(), b.data(), K, Z.data(), C.data(),
+                                       squares.data(), threads);
                 }
                 return std::tuple{std::move(Z), std::move(squares)};
             },
             strict("W"), strict("b"), strict("C"), "threads"_a)
+        .def(
+            "sums_and_scores",
+            [](const RowsObject& r, Matrix<double> C, Vector<double> b, int threads) {
+                const int K = int(b.shape(0));
+                check_shape(C, r.rows(), K, "C");
+                OutMatrix W = new_matrix(K, r.cols()), Z = new_matrix(r.rows(), K);
+                OutVector squares = new_vector(K);
+                {
+                    nb::gil_scoped_release release;
+                    sums_and_scores(r.view, {nullptr, r.rows()}, C.data(), b.data(), K, W.data(),
+                                    squares.data(), Z.data(), threads);
+                }
+                return std::tuple{std::move(W), std::move(squares), std::move(Z)};
+            },
+            strict("C"), strict("b"), "threads"_a)
         .def(
             "gram",
             [](const RowsObject& r, Vector<double> d, int threads, Index index) {

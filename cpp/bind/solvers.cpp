@@ -64,6 +64,15 @@ auto with_loss(nb::handle loss, F&& f) {
     return f(nb::cast<JointLossObject&>(loss).loss);
 }
 
+// Where a solver's columns begin in u (rows × outputs of several solvers).
+template <class Object>
+double* columns(const Object& s, const OutMatrix& u, std::int64_t first) {
+    const std::int64_t count = s.solver->outputs(), all = std::int64_t(u.shape(1));
+    check_shape(u, s.m, all, "u");
+    if (first < 0 || first + count > all) throw std::invalid_argument("u has too few columns");
+    return u.data() + first;
+}
+
 template <class Object>
 void define_common(nb::class_<Object>& c) {
     using namespace nb::literals;
@@ -90,9 +99,15 @@ void define_common(nb::class_<Object>& c) {
         .def("duals",
              [](const Object& s) {
                  OutMatrix u = new_matrix(s.m, s.solver->outputs());
-                 s.solver->duals(u.data());
+                 s.solver->duals(u.data(), s.solver->outputs());
                  return u;
              })
+        .def(
+            "write_duals",
+            [](const Object& s, OutMatrix u, std::int64_t first) {
+                s.solver->duals(columns(s, u, first), std::int64_t(u.shape(1)));
+            },
+            nb::arg("u").noconvert(), "first"_a)
         .def("state",
              [](const Object& s) {
                  nb::dict d;
@@ -170,12 +185,13 @@ void register_solvers(nb::module_& m) {
             "__init__",
             [](SdcaObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
                double total, int first, int count, Vector<double> squared_norms, double lam, double feature,
-               bool multiplier, bool shrinking, int blocks, int threads, const std::string& sampling,
-               std::uint64_t seed) {
+               bool multiplier, bool shrinking, int blocks, int threads, bool single,
+               const std::string& sampling, std::uint64_t seed) {
                 SdcaOptions o;
                 o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking,
                 o.blocks = blocks;
-                o.threads = threads, o.sampling = sampling_named(sampling, rows), o.seed = seed;
+                o.threads = threads, o.single = single, o.sampling = sampling_named(sampling, rows),
+                o.seed = seed;
                 check_length(squared_norms, rows.rows(), "squared_norms");
                 const Data d = read_data(rows, targets, weight, total, first, count);
                 auto solver = with_loss(loss, [&](const auto& l) {
@@ -190,7 +206,7 @@ void register_solvers(nb::module_& m) {
             },
             "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a,
             strict("squared_norms"), "lam"_a, "feature"_a, "multiplier"_a, "shrinking"_a, "blocks"_a,
-            "threads"_a, "sampling"_a, "seed"_a)
+            "threads"_a, "single"_a, "sampling"_a, "seed"_a)
         .def(
             "start",
             [](SdcaObject& s, Matrix<double> u, Matrix<double> W, Vector<double> offset) {
@@ -219,6 +235,12 @@ void register_solvers(nb::module_& m) {
                  s.solver->biases(b.data());
                  return b;
              })
+        .def(
+            "write_averages",
+            [](const SdcaObject& s, OutMatrix u, std::int64_t first) {
+                s.solver->averages(columns(s, u, first), std::int64_t(u.shape(1)));
+            },
+            nb::arg("u").noconvert(), "first"_a)
         .def_prop_ro("active", [](const SdcaObject& s) { return s.solver->active(); })
         .def("online",
              [](const SdcaObject& s) {

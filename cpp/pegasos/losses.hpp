@@ -22,6 +22,12 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline double soft_threshold(double t, double k) { return t > k ? t - k : t < -k ? t + k : 0.0; }
 
 // Margin losses are functions of the margin yz, with dual variable a = y u; these are their shared borders.
+// Squared distances that scores have moved, and their number.
+struct Drift {
+    double squares = 0, count = 0;
+    void operator+=(const Drift& other) { squares += other.squares, count += other.count; }
+};
+
 template <class Loss>
 struct MarginLoss {
     double lower(double y) const { return y > 0 ? self().least() : -self().most(); }
@@ -47,6 +53,11 @@ struct Hinge : MarginLoss<Hinge> {
     double bend(double) const { return 0.0; }
     double dual(double a) const { return a; }
     double step(double a0, double s, double q) const { return std::clamp(a0 + (1 - s) / q, 0.0, 1.0); }
+    // A step that ends between the bounds leaves the score on the kink; this is how far it has gone since.
+    Drift drift(double u, double z, double y) const {
+        const double a = y * u;
+        return a > 0 && a < 1 ? Drift{(1 - y * z) * (1 - y * z), 1} : Drift{};
+    }
 };
 
 // ℓ = max(0, 1 − yz)²;  −ℓ*(−u) = a − a²/4 on a ≥ 0.

@@ -13,6 +13,9 @@ static std::unique_ptr<SdcaBase> make(const Layout& rows, const Loss& loss, cons
         if constexpr (LaneOps<Layout, Output>::single)
             if (o.blocks > 0)
                 return std::make_unique<BlockSdcaSolver<Layout, Output>>(rows, std::move(out), c, x2, o);
+        if constexpr (single_lanes<Output>)
+            if (o.single && out.lanes() <= 16)
+                return std::make_unique<SdcaSolver<Layout, Output, float>>(rows, std::move(out), c, x2, o);
         return std::make_unique<SdcaSolver<Layout, Output>>(rows, std::move(out), c, x2, o);
     });
     return std::unique_ptr<SdcaBase>(static_cast<SdcaBase*>(solver.release()));

@@ -7,6 +7,7 @@
 //   q, u)              replaces the dual variables u by the maximiser of losses.hpp measure(i, z, u, value,
 //   gap)  adds loss and Fenchel gap  ℓ(z) + ℓ*(−u) + ⟨u, z⟩ ≥ 0 of each part; returns the
 //                                 largest of the row's gaps
+//   drift(i, z, u)                how far scores have moved since the row was left, if the loss can tell
 //   settled(i, z, u, slack)       u stays optimal while every score moves by at most slack
 #pragma once
 #include <algorithm>
@@ -18,6 +19,9 @@
 #include "pegasos/rows.hpp"
 
 namespace pegasos {
+
+template <class Loss>
+concept Drifting = requires(const Loss& loss) { loss.drift(0.0, 0.0, 0.0); };
 
 template <class Loss>
 struct Single {
@@ -40,6 +44,11 @@ struct Single {
         value[0] += c * v;
         gap[0] += c * mine;
         return mine;
+    }
+    Drift drift(int64_t i, const double* z, const double* u) const
+        requires Drifting<Loss>
+    {
+        return loss.drift(u[0], z[0], target[i]);
     }
     bool settled(int64_t i, const double* z, const double* u, double slack) const {
         return loss.slope(z[0] - slack, target[i]) == u[0] && loss.slope(z[0] + slack, target[i]) == u[0];
@@ -77,6 +86,13 @@ struct OneVsRest {
             most = std::max(most, mine);
         }
         return most;
+    }
+    Drift drift(int64_t i, const double* z, const double* u) const
+        requires Drifting<Loss>
+    {
+        Drift sum;
+        for (int l = 0; l < count; ++l) sum += loss.drift(u[l], z[l], y(i, l));
+        return sum;
     }
     bool settled(int64_t i, const double* z, const double* u, double slack) const {
         for (int l = 0; l < count; ++l)

@@ -146,68 +146,88 @@ void add_rows(const Rows& rows, Subset subset, const double* C, int K, int k0, i
     }
 }
 
-// Z = X Wᵀ + b unless W is null, and S = Cᵀ X unless C is null, of which each output's numbers go to sum and
-// their squares, added up, to squares, unless these are null. Eight outputs at a time: their weights,
-// interleaved, are far smaller than those of all.
+// What a pass is to compute. Z = X Wᵀ + b unless Z is null; S = Cᵀ X unless C is null, of which each output's
+// numbers go to sum and their squares, added up, to squares, unless these are null. W null: S is W.
+struct Task {
+    int K;
+    const double* W = nullptr;
+    const double* b = nullptr;
+    double* Z = nullptr;
+    const double* C = nullptr;
+    double* sum = nullptr;
+    double* squares = nullptr;
+};
+
+// Eight outputs at a time: their weights, interleaved, are far smaller than those of all.
 template <class Rows>
-void pass(const Rows& rows, Subset subset, int K, const double* W, const double* b, double* Z,
-          const double* C, double* sum, double* squares, int threads) {
-    const int64_t n = rows.cols;
-    const int L = K == 1 ? 1 : simd::lane_block;
+void pass(const Rows& rows, Subset subset, const Task& task, int threads) {
+    const int64_t n = rows.cols, count = subset.count;
+    const int K = task.K, L = K == 1 ? 1 : simd::lane_block;
     // Sums need as many private copies of the weights as the data are worth; scores alone can be cut at will.
-    const int64_t blocks = C ? std::clamp<int64_t>(rows.nnz() / (16 * (n + 1) + 65536), 1, 16)
-                             : (subset.count + stretch - 1) / stretch;
-    std::vector<Buffer> parts(C ? blocks : 0);
-    Buffer lanes(W && K > 1 ? n * L : 0);
+    const int64_t blocks = task.C ? std::clamp<int64_t>(rows.nnz() / (16 * (n + 1) + 65536), 1, 16)
+                                  : (count + stretch - 1) / stretch;
+    std::vector<Buffer> parts(task.C ? blocks : 0);
+    Buffer lanes(task.W && K > 1 ? n * L : 0);
     for (int k0 = 0; k0 < K; k0 += L) {
-        const int count = std::min(L, K - k0);
-        const double* weights = W;
-        if (W && K > 1) {
-            for (int64_t j = 0; j < n; ++j)
-                for (int k = 0; k < count; ++k) lanes[j * L + k] = W[(k0 + k) * n + j];
+        const int here = std::min(L, K - k0);
+        const double* weights = task.W;
+        if (task.W && K > 1) {
+            to_lanes(task.W + k0 * n, n, L, here, lanes.data());
             weights = lanes.data();
         }
+        const auto score = [&](int64_t first, int64_t last) {
+            score_rows(rows, subset, weights, task.b, K, k0, here, first, last, task.Z);
+        };
         parallel_for(threads, blocks, [&](int64_t t) {
-            if (C) parts[t].assign(n * L, 0.0);
-            const int64_t end = subset.count * (t + 1) / blocks;
-            for (int64_t first = subset.count * t / blocks; first < end; first += tile) {
+            if (task.C) parts[t].assign(n * L, 0.0);
+            const int64_t end = count * (t + 1) / blocks;
+            for (int64_t first = count * t / blocks; first < end; first += tile) {
                 const int64_t last = std::min(end, first + tile);
-                if (W) score_rows(rows, subset, weights, b, K, k0, count, first, last, Z);
-                if (C) add_rows(rows, subset, C, K, k0, count, first, last, parts[t].data());
+                if (task.W) score(first, last);
+                if (task.C) add_rows(rows, subset, task.C, K, k0, here, first, last, parts[t].data());
             }
         });
-        if (!C) continue;
-        double square[simd::lane_block] = {};
-        for (int64_t j = 0; j < n; ++j)
-            for (int k = 0; k < count; ++k) {
-                double total = 0;
-                for (const auto& p : parts) total += p[j * L + k];
-                if (sum) sum[(k0 + k) * n + j] = total;
-                square[k] += total * total;
-            }
-        if (squares) std::copy_n(square, count, squares + k0);
+        if (!task.C) continue;
+        Buffer& total = parts[0];
+        for (int64_t t = 1; t < blocks; ++t)
+            for (int64_t j = 0; j < n * L; ++j) total[j] += parts[t][j];
+        if (task.sum) from_lanes(total.data(), n, L, here, task.sum + k0 * n);
+        if (task.squares) {
+            double square[simd::lane_block] = {};
+            for (int64_t j = 0; j < n * L; j += L)
+                for (int l = 0; l < L; ++l) square[l] += total[j + l] * total[j + l];
+            std::copy_n(square, here, task.squares + k0);
+        }
+        if (task.Z && !task.W) {
+            weights = total.data();
+            each_stretch(count, threads, [&](int64_t, int64_t first, int64_t last) { score(first, last); });
+        }
     }
+}
+
+void pass(const AnyRows& any, Subset subset, const Task& task, int threads) {
+    with_rows(any, [&](const auto& rows) { pass(rows, subset, task, threads); });
 }
 
 }  // namespace
 
 void scores(const AnyRows& any, Subset subset, const double* W, const double* b, int K, double* Z,
             int threads) {
-    with_rows(any,
-              [&](const auto& rows) { pass(rows, subset, K, W, b, Z, nullptr, nullptr, nullptr, threads); });
+    pass(any, subset, {.K = K, .W = W, .b = b, .Z = Z}, threads);
 }
 
 void adjoint(const AnyRows& any, Subset subset, const double* C, int K, double* W, int threads) {
-    with_rows(any, [&](const auto& rows) {
-        pass(rows, subset, K, nullptr, nullptr, nullptr, C, W, nullptr, threads);
-    });
+    pass(any, subset, {.K = K, .C = C, .sum = W}, threads);
 }
 
-void scores_and_squares(const AnyRows& any, const double* W, const double* b, int K, double* Z,
+void scores_and_squares(const AnyRows& any, Subset all, const double* W, const double* b, int K, double* Z,
                         const double* C, double* squares, int threads) {
-    with_rows(any, [&](const auto& rows) {
-        pass(rows, Subset{nullptr, rows.rows}, K, W, b, Z, C, nullptr, squares, threads);
-    });
+    pass(any, all, {.K = K, .W = W, .b = b, .Z = Z, .C = C, .squares = squares}, threads);
+}
+
+void sums_and_scores(const AnyRows& any, Subset all, const double* C, const double* b, int K, double* W,
+                     double* squares, double* Z, int threads) {
+    pass(any, all, {.K = K, .b = b, .Z = Z, .C = C, .sum = W, .squares = squares}, threads);
 }
 
 namespace {

@@ -33,10 +33,14 @@ void scores(const AnyRows&, Subset, const double* W, const double* b, int K, dou
 // W (K × n) = Cᵀ X, with C (subset × K).
 void adjoint(const AnyRows&, Subset, const double* C, int K, double* W, int threads);
 
-// Both at once over all rows, for about the price of one: Z = X Wᵀ + b, and of Cᵀ X (K × n), which is never
-// kept whole, the squared norm of each line.
-void scores_and_squares(const AnyRows&, const double* W, const double* b, int K, double* Z, const double* C,
-                        double* squares, int threads);
+// Both at once, for about the price of one: Z = X Wᵀ + b, and of Cᵀ X (K × n), which is never kept whole, the
+// squared norm of each line.
+void scores_and_squares(const AnyRows&, Subset, const double* W, const double* b, int K, double* Z,
+                        const double* C, double* squares, int threads);
+
+// One after the other: W = Cᵀ X, the squared norm of each of its lines, and Z = X Wᵀ + b.
+void sums_and_scores(const AnyRows&, Subset, const double* C, const double* b, int K, double* W,
+                     double* squares, double* Z, int threads);
 
 // M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1).
 void gram(const AnyRows&, Subset, const double* d, double* M, int threads);

@@ -119,15 +119,15 @@ class PegasosSolver final : public PegasosBase {
 
     // The window's dual point. What leaves the domain (iid draws, an unfinished epoch) is clipped by the
     // caller.
-    void duals(double* u) const override {
+    void duals(double* u, int64_t stride) const override {
         const int K = outputs();
         const bool pegasos = o_.schedule == Schedule::pegasos;
         const double m = double(ops_.rows.rows), seen = double(visits() - window_visits_);
         for (int64_t i = 0; i < ops_.rows.rows; ++i)
             for (int k = 0; k < K; ++k) {
                 const int64_t p = i * L_ + k;
-                u[i * K + k] = pegasos ? (seen > 0 ? pi_[k] * (U_[p] - window_[p]) * m / seen : 0.0)
-                                       : o_.lam * m * pi_[k] * U_[p];
+                u[i * stride + k] = pegasos ? (seen > 0 ? pi_[k] * (U_[p] - window_[p]) * m / seen : 0.0)
+                                            : o_.lam * m * pi_[k] * U_[p];
             }
     }
 

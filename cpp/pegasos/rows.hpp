@@ -1,6 +1,6 @@
 // Borrowed views of the examples, one row each. Values float or double, sparse indices 32 or 64 bits, used
-// where they lie; weights are always double. Every layout offers the same operations, so that no solver is
-// written twice:
+// where they lie; weights are double (but see margin_lanes.hpp). Every layout offers the same operations, so
+// that no solver is written twice:
 //
 //   dot(i, w)               ⟨w, x_i⟩
 //   axpy(i, c, w)           w += c x_i
@@ -56,7 +56,8 @@ struct DenseRows {
         const int64_t bytes = cols * int64_t(sizeof(T));
         for (int64_t b = 0; b < bytes && b < 512; b += 64) __builtin_prefetch(p + b);
     }
-    void prefetch_weights(int64_t, const double*, int) const {}  // they are read in order
+    template <class Real>
+    void prefetch_weights(int64_t, const Real*, int) const {}  // they are read in order
     // Calls f(column, value) for every stored entry of row i.
     template <class F>
     void each(int64_t i, F&& f) const {
@@ -71,6 +72,7 @@ struct CsrRows {
     const I* indptr;
     int64_t rows, cols;
     const simd::Kernels<T>* k = &simd::kernels<T>();
+    bool gathers = simd::gathers();
 
     using Value = T;
     static constexpr bool sparse = true;
@@ -80,6 +82,12 @@ struct CsrRows {
     double dot(int64_t i, const double* w) const {
         const int64_t end = indptr[i + 1];
         int64_t p = indptr[i];
+        if (gathers && end - p >= simd::gather_from) {
+            if constexpr (std::is_same_v<I, std::int32_t>)
+                return k->sparse_dot32(data + p, indices + p, end - p, w);
+            else
+                return k->sparse_dot64(data + p, indices + p, end - p, w);
+        }
         double a0 = 0, a1 = 0, a2 = 0, a3 = 0;
         for (; p + 4 <= end; p += 4) {
             a0 += double(data[p]) * w[indices[p]];
@@ -92,7 +100,14 @@ struct CsrRows {
     }
     void axpy(int64_t i, double c, double* w) const {
         const int64_t end = indptr[i + 1];
-        for (int64_t p = indptr[i]; p < end; ++p) w[indices[p]] += c * double(data[p]);
+        int64_t p = indptr[i];
+        if (gathers && end - p >= simd::gather_from) {
+            if constexpr (std::is_same_v<I, std::int32_t>)
+                return k->sparse_axpy32(c, data + p, indices + p, end - p, w);
+            else
+                return k->sparse_axpy64(c, data + p, indices + p, end - p, w);
+        }
+        for (; p < end; ++p) w[indices[p]] += c * double(data[p]);
     }
     void dot_four(const int64_t* i, const double* w, double* out) const {
         for (int r = 0; r < 4; ++r) out[r] = dot(i[r], w);
@@ -123,7 +138,8 @@ struct CsrRows {
         for (int64_t q = p; q < end; q += line_t) __builtin_prefetch(data + q);
         for (int64_t q = p; q < end; q += line_i) __builtin_prefetch(indices + q);
     }
-    void prefetch_weights(int64_t i, const double* W, int L) const {
+    template <class Real>
+    void prefetch_weights(int64_t i, const Real* W, int L) const {
         for (int64_t p = indptr[i]; p < int64_t(indptr[i + 1]); ++p)
             __builtin_prefetch(W + indices[p] * int64_t(L));
     }

@@ -5,9 +5,15 @@
 // Given: rows, an output, λ, ‖x_i‖². Result: u and w = w(u).
 // Each visit maximises over one row's dual variables; every epoch is a fresh permutation of the active rows.
 //
-// Shrinking: a row whose variables stay optimal however its scores move by less than the last epoch's largest
-// Fenchel gap of a row is left out until the caller has looked at all rows again (reactivate). For the hinge
-// loss a row's gap is its violation in margin units, and this is LIBLINEAR's rule.
+// Shrinking: a row whose variables stay optimal however its scores move by less than some slack is left out
+// until the caller has looked at all rows again (reactivate). The slack is twice the root mean square by
+// which scores moved in the last epoch, where the loss can tell: a hinge loss whose variable is between its
+// bounds was left with the score on the kink. Otherwise it is the last epoch's largest Fenchel gap of a row,
+// which for the hinge loss is LIBLINEAR's rule.
+//
+// The mean of the dual variables over an epoch is the better model: what the last rows of an epoch do to a
+// few scores, and so to the loss, averages out. Several classes, which must all be good at the same moment,
+// use it.
 //
 // Unregularised bias: the constant feature B pulls Σ c_i u_i towards zero without ever reaching it; an offset
 // that takes over what the feature has learnt after each epoch (offset += B w_B) makes zero the only fixed
@@ -16,6 +22,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "pegasos/margin_lanes.hpp"
 #include "pegasos/parallel.hpp"
 #include "pegasos/solver.hpp"
 
@@ -28,6 +35,7 @@ struct SdcaOptions {
     bool shrinking = true;
     int blocks = 0;  // 0: one row after the other; else the number of logical blocks of block_sdca.hpp
     int threads = 1;
+    bool single = false;  // single precision, if the output is one-vs-rest and the loss has a MarginShape
     Sampling sampling = Sampling::permutation;
     std::uint64_t seed = 0;
 };
@@ -37,6 +45,8 @@ class SdcaBase : public Solver {
     // Starts (again) from dual variables u (rows × K), offsets (K) and W(u) (K × n), which the caller has
     // computed.
     virtual void start(const double* u, const double* W, const double* offset) = 0;
+    // The mean of the dual variables over the epoch that has ended; u itself if there is none.
+    virtual void averages(double* u, int64_t stride) const { duals(u, stride); }
     virtual void offsets(double* offset) const = 0;
     virtual void biases(double* b) const = 0;  // offset and the constant feature's part together
     // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
@@ -48,8 +58,8 @@ class SdcaBase : public Solver {
     virtual int64_t active() const = 0;
 };
 
-// What serial and block SDCA share.
-template <class Rows, class Output>
+// What serial and block SDCA share. Weights and dual variables are Real; w ≈ w(u) up to their rounding.
+template <class Rows, class Output, class Real = double>
 class SdcaState : public SdcaBase {
  public:
     SdcaState(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
@@ -81,47 +91,44 @@ class SdcaState : public SdcaBase {
     void penalties(double* penalty) const override {
         Buffer squares(L_);
         for (int64_t j = 0; j <= ops_.rows.cols; ++j)
-            for (int l = 0; l < L_; ++l) squares[l] += W_[j * L_ + l] * W_[j * L_ + l];
+            for (int l = 0; l < L_; ++l) squares[l] += double(W_[j * L_ + l]) * W_[j * L_ + l];
         std::fill_n(penalty, parts(), 0.0);
         for (int l = 0; l < visible(ops_.out); ++l) penalty[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
     }
     int64_t active() const override { return int64_t(active_.size()); }
 
     void weights(double* W, double* b) const override {
-        const int64_t n = ops_.rows.cols;
-        const int K = outputs();
-        for (int64_t j = 0; j < n; ++j)
-            for (int k = 0; k < K; ++k) W[k * n + j] = W_[j * L_ + k];
+        from_lanes(W_.data(), ops_.rows.cols, L_, outputs(), W);
         biases(b);
     }
     void biases(double* b) const override {
         for (int k = 0; k < outputs(); ++k) b[k] = offset_[k] + o_.feature * W_[ops_.rows.cols * L_ + k];
     }
     void offsets(double* offset) const override { std::copy_n(offset_.begin(), outputs(), offset); }
-    void duals(double* u) const override {
-        const int K = outputs();
-        for (int64_t i = 0; i < ops_.rows.rows; ++i) std::copy_n(&u_[i * L_], K, u + i * K);
+    void duals(double* u, int64_t stride) const override {
+        for (int64_t i = 0; i < ops_.rows.rows; ++i) std::copy_n(&u_[i * L_], outputs(), u + i * stride);
     }
     void start(const double* u, const double* W, const double* offset) override {
         const int64_t n = ops_.rows.cols;
         const int K = outputs();
-        for (int64_t j = 0; j < n; ++j)
-            for (int k = 0; k < K; ++k) W_[j * L_ + k] = W[k * n + j];
-        for (int k = 0; k < K; ++k) offset_[k] = offset[k], W_[n * L_ + k] = 0;
+        to_lanes(W, n, L_, K, W_.data());
+        Buffer bias(K);
         for (int64_t i = 0; i < ops_.rows.rows; ++i)
             for (int k = 0; k < K; ++k) {
-                u_[i * L_ + k] = u[i * K + k];
-                W_[n * L_ + k] += o_.feature * c_[i] * u[i * K + k] / (o_.lam * c_.total);
+                u_[i * L_ + k] = Real(u[i * K + k]);
+                bias[k] += o_.feature * c_[i] * u[i * K + k] / (o_.lam * c_.total);
             }
+        for (int k = 0; k < K; ++k) offset_[k] = offset[k], W_[n * L_ + k] = Real(bias[k]);
     }
     void reactivate(const double* z) override {
         if (active() == ops_.rows.rows) return;
         const int K = outputs();
-        Buffer lanes(L_);
+        Buffer lanes(L_), u(L_);
         active_.clear();
         for (int64_t i = 0; i < ops_.rows.rows; ++i) {
             std::copy_n(z + i * K, K, lanes.begin());
-            if (!ops_.out.settled(i, lanes.data(), &u_[i * L_], slack_)) active_.push_back(i);
+            std::copy_n(&u_[i * L_], K, u.begin());
+            if (!ops_.out.settled(i, lanes.data(), u.data(), slack_)) active_.push_back(i);
         }
         if (active_.empty()) active_.push_back(0);
         if (epoch_ended()) restart_ = true;
@@ -180,7 +187,8 @@ class SdcaState : public SdcaBase {
     const double* x2_;
     SdcaOptions o_;
     typename LaneOps<Rows, Output>::Lanes L_;
-    Buffer W_, u_, offset_;
+    LaneBuffer<Real> W_, u_;
+    Buffer offset_;
     std::vector<int64_t> active_, order_{};
     Buffer value_, gap_, last_value_, last_gap_;
     int64_t epoch_ = 0, at_ = 0;
@@ -188,31 +196,38 @@ class SdcaState : public SdcaBase {
     bool restart_ = false;
 };
 
-template <class Rows, class Output>
-class SdcaSolver final : public SdcaState<Rows, Output> {
+template <class Rows, class Output, class Real = double>
+class SdcaSolver final : public SdcaState<Rows, Output, Real> {
  public:
     SdcaSolver(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
-        : SdcaState<Rows, Output>(rows, std::move(out), c, squared_norms, options),
+        : SdcaState<Rows, Output, Real>(rows, std::move(out), c, squared_norms, options),
           z_(this->L_),
-          next_(this->L_) {}
+          next_(this->L_),
+          mean_(in_single ? this->u_.size() : 0) {}
 
     void advance(int64_t rows) override {
         this->begin_if_ended();
+        if constexpr (in_single) begin_visits();
+        const bool far = this->W_.size() * sizeof(Real) > near_cache;
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
         for (; this->at_ < stop; ++this->at_) {
             if (this->at_ + ahead < int64_t(this->order_.size())) {
                 const int64_t later = this->order_[this->at_ + ahead];
                 this->ops_.rows.prefetch(later);
                 __builtin_prefetch(&this->u_[later * this->L_]);
+                if (in_single) __builtin_prefetch(&mean_[later * this->L_]);
                 __builtin_prefetch(&this->x2_[later]);
             }
             if constexpr (!LaneOps<Rows, Output>::single)
-                if (this->at_ + 1 < int64_t(this->order_.size()))
+                if (far && this->at_ + 1 < int64_t(this->order_.size()))
                     this->ops_.rows.prefetch_weights(this->order_[this->at_ + 1], this->W_.data(), this->L_);
             visit(this->order_[this->at_]);
             this->visits_ += 1;
         }
+        if constexpr (in_single) end_visits();
         if (this->epoch_ended()) {
+            if (drift_.count > 0) this->worst_ = 2 * std::sqrt(drift_.squares / drift_.count);
+            drift_ = {};
             if (!dead_.empty()) {  // both sorted: what was shrunk leaves the list, the rest keeps its order
                 std::sort(dead_.begin(), dead_.end());
                 std::vector<int64_t> rest;
@@ -225,20 +240,93 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
         }
     }
 
+    void averages(double* u, int64_t stride) const override {
+        if (mean_.empty() || !this->epoch_ended()) return this->duals(u, stride);
+        for (int64_t i = 0; i < this->ops_.rows.rows; ++i)
+            std::copy_n(&mean_[i * this->L_], this->outputs(), u + i * stride);
+    }
+    void start(const double* u, const double* W, const double* offset) override {
+        SdcaState<Rows, Output, Real>::start(u, W, offset);
+        if constexpr (in_single) mean_ = this->u_;
+    }
+
     State state() const override {
-        State s = SdcaState<Rows, Output>::state();
+        State s = SdcaState<Rows, Output, Real>::state();
+        s.emplace_back("mean", Buffer(mean_.begin(), mean_.end()));
+        s.emplace_back("drift", Buffer{drift_.squares, drift_.count});
         s.emplace_back("dead", Buffer(dead_.begin(), dead_.end()));
         return s;
     }
     void restore(const State& s) override {
-        SdcaState<Rows, Output>::restore(s);
+        SdcaState<Rows, Output, Real>::restore(s);
         FieldReader{s}("dead", dead_);
+        FieldReader{s}("mean", mean_);
+        Buffer drift(2);
+        FieldReader{s}("drift", drift);
+        drift_ = {drift[0], drift[1]};
     }
 
  private:
     static constexpr int64_t ahead = 3;
+    // Weights that fit the cache of a core need no fetching.
+    static constexpr std::size_t near_cache = 2 << 20;
+    static constexpr bool in_single = std::is_same_v<Real, float>;
+    static constexpr bool drifting = requires(const Output& out) { out.drift(0, nullptr, nullptr); };
 
-    void visit(int64_t i) {
+    // How far scores have moved in this epoch.
+    Drift drifted() const {
+        Drift sum = drift_;
+        if constexpr (in_single)
+            sum += {std::accumulate(lanes_.moved, lanes_.moved + this->L_, 0.0),
+                    std::accumulate(lanes_.open, lanes_.open + this->L_, 0.0)};
+        return sum;
+    }
+    // By how much they may move yet: as in this epoch, once that is known, or as in the last.
+    double slack() const {
+        const Drift now = drifted();
+        return now.count >= enough ? 2 * std::sqrt(now.squares / now.count) : this->slack_;
+    }
+    static constexpr double enough = 256;
+
+    void begin_visits() {
+        const int L = this->L_;
+        numbers_.assign(4 * L, 0.0f);
+        sums_.assign(2 * L, 0.0);
+        std::copy_n(this->offset_.begin(), L, numbers_.begin());
+        std::fill_n(numbers_.begin() + L, this->outputs(), 1.0f);
+        lanes_.shape = margin_shape(this->ops_.out.loss);
+        lanes_.W = this->W_.data(), lanes_.bias = &this->W_[this->ops_.rows.cols * L];
+        lanes_.offset = numbers_.data(), lanes_.used = numbers_.data() + L;
+        lanes_.value = sums_.data(), lanes_.gap = sums_.data() + L;
+        lanes_.feature = float(this->ops_.feature);
+        lanes_.moved = numbers_.data() + 2 * L, lanes_.open = numbers_.data() + 3 * L;
+        lanes_.slack = float(slack());
+    }
+    void end_visits() {
+        for (int k = 0; k < this->outputs(); ++k)
+            this->value_[k] += lanes_.value[k], this->gap_[k] += lanes_.gap[k];
+        drift_ = drifted();
+        this->worst_ = infinity;
+    }
+    void visit(int64_t i)
+        requires(in_single)
+    {
+        const auto& out = this->ops_.out;
+        const double c = this->c_[i], share = this->share(i), feature = this->ops_.feature;
+        if (c == 0) return;
+        lanes_.u = &this->u_[i * this->L_], lanes_.mean = &mean_[i * this->L_];
+        lanes_.rest = 1 - float(this->at_) / float(this->order_.size());
+        if (this->at_ % 64 == 0) lanes_.slack = float(slack());
+        lanes_.own = out.label[i] - out.first;
+        lanes_.c = float(c), lanes_.share = float(share);
+        lanes_.q = float((this->x2_[i] + feature * feature) * share);
+        visit_margins(this->ops_.rows, i, this->L_, lanes_);
+        if (lanes_.settled && this->o_.shrinking) dead_.push_back(i);
+    }
+
+    void visit(int64_t i)
+        requires(!in_single)
+    {
         auto& ops = this->ops_;
         const int L = this->L_;
         double* u = &this->u_[i * L];
@@ -248,6 +336,7 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
         for (int l = 0; l < L; ++l) z_[l] += this->offset_[l];
         const double gap = ops.out.measure(i, z_.data(), u, c, this->value_.data(), this->gap_.data());
         this->worst_ = std::max(this->worst_, gap);
+        if constexpr (drifting) drift_ += ops.out.drift(i, z_.data(), u);
         const double q = (this->x2_[i] + ops.feature * ops.feature) * share;
         for (int l = 0; l < L; ++l) next_[l] = u[l];
         ops.out.step(i, z_.data(), q, next_.data());
@@ -260,14 +349,25 @@ class SdcaSolver final : public SdcaState<Rows, Output> {
         }
         if (most > 0) {
             ops.axpy(i, next_.data(), this->W_.data());
-        } else if (this->o_.shrinking && ops.out.settled(i, z_.data(), u, this->slack_)) {
+        } else if (this->o_.shrinking && ops.out.settled(i, z_.data(), u, slack())) {
             dead_.push_back(i);
         }
     }
 
-    Buffer z_, next_;
+    Buffer z_, next_;         // in double precision
+    LaneBuffer<float> mean_;  // in single precision
+    MarginVisit lanes_{};     // … with what it points to
+    LaneBuffer<float> numbers_{};
+    Buffer sums_{};
+    Drift drift_{};
     std::vector<int64_t> dead_{};
 };
+
+// Outputs for which there is single precision.
+template <class Output>
+inline constexpr bool single_lanes = false;
+template <MarginShaped Loss>
+inline constexpr bool single_lanes<OneVsRest<Loss>> = true;
 
 // Defined for each row layout in make_sdca.cpp.
 template <class Rows>

@@ -1,17 +1,24 @@
 // Picks the tables of kernels for this machine's instruction set.
 #include "pegasos/simd.hpp"
 
+#ifdef PEGASOS_X86_DISPATCH
+#include <cpuid.h>
+#endif
+
 #include "pegasos/envelope.hpp"
 #include "pegasos/kernel_panels.hpp"
+#include "pegasos/margin_lanes.hpp"
 
-#define PEGASOS_DECLARE(isa)                           \
-    namespace simd {                                   \
-    extern const Kernels<float> table_float_##isa;     \
-    extern const Kernels<double> table_double_##isa;   \
-    extern const Syrk table_syrk_##isa;                \
-    }                                                  \
-    extern const EnvelopeKernels table_envelope_##isa; \
-    extern const KernelTable table_kernel_##isa;
+#define PEGASOS_DECLARE(isa)                                    \
+    namespace simd {                                            \
+    extern const Kernels<float> table_float_##isa;              \
+    extern const Kernels<double> table_double_##isa;            \
+    extern const Syrk table_syrk_##isa;                         \
+    }                                                           \
+    extern const EnvelopeKernels table_envelope_##isa;          \
+    extern const KernelTable table_kernel_##isa;                \
+    extern const MarginKernels<float> table_margin_float_##isa; \
+    extern const MarginKernels<double> table_margin_double_##isa;
 
 #ifdef PEGASOS_X86_DISPATCH
 #define PEGASOS_CHOOSE(table) (level == 4 ? table##_v4 : level == 3 ? table##_v3 : table##_baseline)
@@ -42,11 +49,39 @@ template <>
 const Kernels<double>& kernels<double>() {
     return PEGASOS_CHOOSE(table_double);
 }
+#ifdef PEGASOS_X86_DISPATCH
+namespace {
+bool gathers_well() {
+    if (level < 4 || !__builtin_cpu_is("intel")) return false;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return false;
+    const unsigned model = (a >> 4 & 0xf) | (a >> 12 & 0xf0);
+    // Skylake and Cascade Lake, Ice Lake, Tiger Lake, Rocket Lake.
+    for (const unsigned slowed : {0x55u, 0x6au, 0x6cu, 0x7du, 0x7eu, 0x8cu, 0x8du, 0xa7u})
+        if (model == slowed) return false;
+    return true;
+}
+}  // namespace
+bool gathers() {
+    static const bool yes = gathers_well();
+    return yes;
+}
+#else
+bool gathers() { return false; }
+#endif
 Syrk syrk() { return PEGASOS_CHOOSE(table_syrk); }
 const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 }  // namespace simd
 
 const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
 const KernelTable& kernel_table() { return PEGASOS_CHOOSE(table_kernel); }
+template <>
+const MarginKernels<float>& margin_kernels<float>() {
+    return PEGASOS_CHOOSE(table_margin_float);
+}
+template <>
+const MarginKernels<double>& margin_kernels<double>() {
+    return PEGASOS_CHOOSE(table_margin_double);
+}
 
 }  // namespace pegasos

@@ -17,6 +17,12 @@ struct Kernels {
     // The same for four rows at once: the weights are loaded, and stored, once for all.
     void (*dot_four)(const T* const* x, const double* w, std::int64_t n, double* out);
     void (*axpy_four)(const double* c, const T* const* x, double* w, std::int64_t n);
+    // ⟨w, x⟩ and w += c x for a sparse row, by gathering and scattering; null where that does not pay
+    // (gathers()).
+    double (*sparse_dot32)(const T* x, const std::int32_t* idx, std::int64_t nnz, const double* w);
+    double (*sparse_dot64)(const T* x, const std::int64_t* idx, std::int64_t nnz, const double* w);
+    void (*sparse_axpy32)(double c, const T* x, const std::int32_t* idx, std::int64_t nnz, double* w);
+    void (*sparse_axpy64)(double c, const T* x, const std::int64_t* idx, std::int64_t nnz, double* w);
     // out[l] = Σ_j x[j] W[j*L + l]
     void (*dot_lanes)(const T* x, const double* W, std::int64_t n, int L, double* out);
     // W[j*L + l] += c[l] x[j]
@@ -39,6 +45,13 @@ Syrk syrk();
 // The table for the best instruction set of this machine.
 template <class T>
 const Kernels<T>& kernels();
+
+// Whether this machine gathers faster than it loads one by one: Intel's with AVX-512, but for those that had
+// to be slowed down (Downfall, 2023).
+bool gathers();
+
+// Entries a sparse row must have for gathering to pay.
+inline constexpr std::int64_t gather_from = 24;
 
 // Its name: "baseline", "v3" (AVX2 + FMA) or "v4" (AVX-512).
 const char* instruction_set();

@@ -2,6 +2,10 @@
 #include "pegasos/simd.hpp"
 #include "pegasos/vectors.hpp"
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 namespace pegasos::simd {
 namespace {
 
@@ -82,6 +86,62 @@ void axpy_four(const double* c, const T* const* x, double* w, int64_t n) {
                 (c[2] * double(x[2][j]) + c[3] * double(x[3][j]));
 }
 
+#ifdef __AVX512F__
+// Eight entries of a row at a time, the last few under a mask. Columns of a row are distinct, so that
+// scattering what was gathered loses nothing.
+struct Eight {
+    __mmask8 mask;
+    // A mask the compiler knows to be full would let it leave the target of a gather as it was, which the
+    // processor then waits for.
+    explicit Eight(int64_t left) : mask(__mmask8(left >= 8 ? 0xff : (1u << left) - 1)) {
+        asm("" : "+Yk"(mask));
+    }
+
+    __m512d values(const float* x) const {
+        return _mm512_maskz_cvtps_pd(mask, _mm256_maskz_loadu_ps(mask, x));
+    }
+    __m512d values(const double* x) const { return _mm512_maskz_loadu_pd(mask, x); }
+    __m256i columns(const std::int32_t* idx) const { return _mm256_maskz_loadu_epi32(mask, idx); }
+    __m512i columns(const std::int64_t* idx) const { return _mm512_maskz_loadu_epi64(mask, idx); }
+    __m512d gather(__m256i at, const double* w) const {
+        return _mm512_mask_i32gather_pd(_mm512_setzero_pd(), mask, at, w, 8);
+    }
+    __m512d gather(__m512i at, const double* w) const {
+        return _mm512_mask_i64gather_pd(_mm512_setzero_pd(), mask, at, w, 8);
+    }
+    void scatter(double* w, __m256i at, __m512d v) const { _mm512_mask_i32scatter_pd(w, mask, at, v, 8); }
+    void scatter(double* w, __m512i at, __m512d v) const { _mm512_mask_i64scatter_pd(w, mask, at, v, 8); }
+};
+
+template <class T, class I>
+double gathered_dot(const T* x, const I* idx, int64_t nnz, const double* w) {
+    const Eight all(8);
+    __m512d even = _mm512_setzero_pd(), odd = even;
+    int64_t k = 0;
+    for (; k + 16 <= nnz; k += 16) {
+        even = _mm512_fmadd_pd(all.gather(all.columns(idx + k), w), all.values(x + k), even);
+        odd = _mm512_fmadd_pd(all.gather(all.columns(idx + k + 8), w), all.values(x + k + 8), odd);
+    }
+    for (; k < nnz; k += 8) {
+        const Eight last(nnz - k);
+        even = _mm512_fmadd_pd(last.gather(last.columns(idx + k), w), last.values(x + k), even);
+    }
+    return sum(Vec(even) + Vec(odd));
+}
+template <class T, class I>
+void scattered_axpy(double c, const T* x, const I* idx, int64_t nnz, double* w) {
+    const __m512d factor = _mm512_set1_pd(c);
+    for (int64_t k = 0; k < nnz; k += 8) {
+        const Eight some(nnz - k);
+        const auto at = some.columns(idx + k);
+        some.scatter(w, at, _mm512_fmadd_pd(factor, some.values(x + k), some.gather(at, w)));
+    }
+}
+#define PEGASOS_GATHER(kernel) kernel
+#else
+#define PEGASOS_GATHER(kernel) nullptr
+#endif
+
 // Dense and sparse rows differ only in where feature k lives.
 struct Consecutive {
     int64_t operator[](int64_t k) const { return k; }
@@ -140,6 +200,10 @@ constexpr Kernels<T> table{
     squared_norm<T>,
     dot_four<T>,
     axpy_four<T>,
+    PEGASOS_GATHER((gathered_dot<T, std::int32_t>)),
+    PEGASOS_GATHER((gathered_dot<T, std::int64_t>)),
+    PEGASOS_GATHER((scattered_axpy<T, std::int32_t>)),
+    PEGASOS_GATHER((scattered_axpy<T, std::int64_t>)),
     [](const T* x, const double* W, int64_t n, int L, double* out) {
         dot_lanes_at(x, Consecutive{}, n, W, L, out);
     },

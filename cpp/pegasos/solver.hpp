@@ -14,7 +14,7 @@
 
 namespace pegasos {
 
-// Doubles on cache-line borders, so that a block of eight lanes is one line.
+// Numbers on cache-line borders, so that eight lanes of doubles, or sixteen of floats, are one line.
 template <class T>
 struct CacheAligned {
     using value_type = T;
@@ -30,7 +30,27 @@ struct CacheAligned {
         return true;
     }
 };
-using Buffer = std::vector<double, CacheAligned<double>>;
+template <class Real>
+using LaneBuffer = std::vector<Real, CacheAligned<Real>>;
+using Buffer = LaneBuffer<double>;
+
+// W (K × n) from and to L interleaved lanes, in stretches of columns that stay in the nearest cache.
+template <class Real>
+void from_lanes(const Real* lanes, int64_t n, int L, int K, double* W) {
+    constexpr int64_t stretch = 64;
+    for (int64_t first = 0; first < n; first += stretch)
+        for (int k = 0; k < K; ++k)
+            for (int64_t j = first; j < std::min(n, first + stretch); ++j)
+                W[k * n + j] = double(lanes[j * L + k]);
+}
+template <class Real>
+void to_lanes(const double* W, int64_t n, int L, int K, Real* lanes) {
+    constexpr int64_t stretch = 64;
+    for (int64_t first = 0; first < n; first += stretch)
+        for (int k = 0; k < K; ++k)
+            for (int64_t j = first; j < std::min(n, first + stretch); ++j)
+                lanes[j * L + k] = Real(W[k * n + j]);
+}
 
 // A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same
 // bits.
@@ -50,8 +70,8 @@ class Solver {
     virtual double epochs() const = 0;       // visits / rows
     virtual bool epoch_ended() const = 0;    // no row of a further epoch was visited yet
     virtual int outputs() const = 0;         // K
-    virtual void weights(double* W, double* b) const = 0;  // K × n and K
-    virtual void duals(double* u) const = 0;               // rows × K, in the unit domain
+    virtual void weights(double* W, double* b) const = 0;     // K × n and K
+    virtual void duals(double* u, int64_t stride) const = 0;  // K numbers a row, in the unit domain
     virtual State state() const = 0;
     virtual void restore(const State&) = 0;
 };
@@ -60,7 +80,8 @@ class Solver {
 struct FieldWriter {
     State out{};
     void operator()(const char* name, const Buffer& v) { out.emplace_back(name, v); }
-    void operator()(const char* name, const std::vector<int64_t>& v) {
+    template <class Numbers>
+    void operator()(const char* name, const Numbers& v) {
         out.emplace_back(name, Buffer(v.begin(), v.end()));
     }
     template <class T>
@@ -75,11 +96,12 @@ struct FieldReader {
             if (key == name) return value;
         throw std::invalid_argument(std::string("state: no field '") + name + "'");
     }
-    void operator()(const char* name, Buffer& v) const {
+    template <class Real>
+    void operator()(const char* name, LaneBuffer<Real>& v) const {
         const Buffer& from = find(name);
         if (!v.empty() && from.size() != v.size())
             throw std::invalid_argument(std::string("state: field '") + name + "' has the wrong length");
-        v = from;
+        v.assign(from.begin(), from.end());
     }
     void operator()(const char* name, std::vector<int64_t>& v) const {
         const Buffer& from = find(name);

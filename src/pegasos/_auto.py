@@ -112,8 +112,9 @@ class AutoEngine:
         """Hand Pegasos' dual point over, scaled by the factor that raises its dual value most."""
         problem = self.problem
         u = self.engine.duals()
-        assert u is not None
         (W, _), m = self.engine.model(), problem.examples.m
+        assert u is not None
+        assert W is not None
         # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the steps t0 that were only pretended.
         W = W * ((m + self.pretended) / m)
         # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
@@ -137,7 +138,7 @@ class AutoEngine:
             return
         self._enter_sdca(feasible(self.problem, u), b)
 
-    def model(self) -> tuple[Array, Array]:
+    def model(self) -> tuple[Array | None, Array]:
         return self.engine.model()
 
     def duals(self) -> Array | None:

@@ -32,7 +32,7 @@ class BiasSearchEngine:
     def __init__(self, problem: Problem, *, seed: int, **options: Any) -> None:
         self.problem = problem
         # Without a constant feature and multiplier the offsets that start() sets stay fixed.
-        self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **options)
+        self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **(options | {"single": False}))
         K = problem.outputs
         self.lines: list[list[tuple[float, float]]] = [[] for _ in range(K)]  # height at 0, slope
         self.b = np.zeros(K)
@@ -51,7 +51,7 @@ class BiasSearchEngine:
     def due(self, tol: float) -> bool:
         return self.ended and self.epochs >= self.round_ends
 
-    def model(self) -> tuple[Array, Array]:
+    def model(self) -> tuple[Array | None, Array]:
         return self.inner.model()
 
     def duals(self) -> Array | None:

@@ -70,12 +70,13 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one certification found: per part primal and dual, the bias used, the scores, and u made feasible."""
+    """What one certification found: per part primal and dual, the bias used, the scores, and W if it was not given."""
 
     primal: Array
     dual: Array
     b: Array
     Z: Array
+    W: Array | None = None
 
     @property
     def gap(self) -> Array:
@@ -84,18 +85,25 @@ class Bounds:
         return np.where(gap < 1e-12 * np.abs(self.primal), np.maximum(gap, 0.0), gap)
 
 
-def certify(problem: Problem, W: Array, b: Array, u: Array | None) -> Bounds:
-    """Recompute primal and dual values; a free bias is replaced by the best one for these weights."""
+def certify(problem: Problem, W: Array | None, b: Array, u: Array | None) -> Bounds:
+    """Recompute primal and dual values, of W = W(u) if None is given; a free bias becomes the best for the weights."""
+    computed, dual = None, np.full(problem.parts, -np.inf)
     if u is None:
-        Z, dual = problem.scores(W, b), np.full(problem.parts, -np.inf)
+        assert W is not None
+        squares, Z = problem.squared_norms_of(W), problem.scores(W, b)
     else:
         u = feasible(problem, u)
-        Z, squares = problem.scores_and_dual_squares(W, b, u)
-        dual = _dual_value(problem, u, squares)
+        if W is None:
+            computed, squares, Z = problem.dual_model(u, b)
+            dual_squares = squares
+        else:
+            squares = problem.squared_norms_of(W)
+            Z, dual_squares = problem.scores_and_dual_squares(W, b, u)
+        dual = _dual_value(problem, u, dual_squares)
     if problem.bias == "free" and not problem.joint:
         shift = best_biases(problem, Z)
         b, Z = b + shift, Z + shift
-    return Bounds(problem.penalty(W, b) + problem.mean_losses(Z), dual, b, Z)
+    return Bounds(problem.penalty(squares, b) + problem.mean_losses(Z), dual, b, Z, computed)
 
 
 def dual_value(problem: Problem, u: Array) -> Array:
@@ -126,8 +134,7 @@ def feasible(problem: Problem, u: Array) -> Array:
     if problem.joint:
         u = _on_simplex(problem, u)
         return _transport(problem, u) if problem.bias == "free" else u
-    columns = [problem.core.clip(np.ascontiguousarray(u[:, k]), problem.targets(k)) for k in range(problem.outputs)]
-    u = np.column_stack(columns)
+    u = problem.entrywise(problem.core.clip, u)
     if problem.bias == "free":
         # The domain holds 0 and everything between: scaling down the heavier sign keeps u inside and balances it.
         up, down = problem.c @ np.maximum(u, 0), problem.c @ np.maximum(-u, 0)

@@ -32,8 +32,8 @@ class Engine(Protocol):
         """Whether a certificate is worth its cost now, if the fit is to stop at relative gap ``tol``."""
         ...
 
-    def model(self) -> tuple[Array, Array]:
-        """The current weights (outputs × columns) and biases (outputs)."""
+    def model(self) -> tuple[Array | None, Array]:
+        """The current weights (outputs × columns; None: those of duals()) and biases (outputs)."""
         ...
 
     def duals(self) -> Array | None:

@@ -23,7 +23,7 @@ from pegasos._trace import FIELDS, Checkpoint, Trace
 Callback = Callable[[Checkpoint], Any]
 
 #: What computes the bounds of weights, biases and dual variables.
-Judge = Callable[[Any, Array, Array, Array | None], Bounds]
+Judge = Callable[[Any, Any, Array, Array | None], Bounds]
 
 
 #: An objective that is this share of the one of zero weights counts as zero: no gap is small relative to it.
@@ -162,7 +162,8 @@ class _Loop:
             self.dual = np.full_like(self.dual, -np.inf)
         own = self.engine.lower_bound()
         self.dual = np.fmax(self.dual, bounds.dual if own is None else np.fmax(bounds.dual, own))
-        self.W, self.b, self.u, self.primal = W, bounds.b, u, bounds.primal
+        self.W = bounds.W if W is None else W
+        self.b, self.u, self.primal = bounds.b, u, bounds.primal
         gap = np.maximum(self.primal - self.dual, 0.0)
         # At an optimum of zero (a perfect fit) no gap is small relative to it: judge by the loss at zero instead. A fit
         # that has run away to infinity has an infinite gap, whatever it is compared with.
@@ -267,4 +268,5 @@ class _Loop:
             primal_per_class=tuple(map(float, self.primal)),
             dual_per_class=tuple(map(float, self.dual)),
         )
+        assert self.W is not None
         return Result(self.W, self.b, self.u, certificate, self.trace, self.engine)

@@ -1,7 +1,8 @@
 """C++ solvers side by side: one for a single or joint output, one for each group of classes of a one-vs-rest fit.
 
-The weights of up to eight classes are interleaved, so that one load of a row serves all of them: eight doubles are one
-cache line. More classes make more groups, which threads can share; a group that is finished rests.
+The weights of up to eight classes are interleaved (sixteen in single precision), so that one load of a row serves all
+of them: eight doubles are one cache line. More classes make more groups, which threads can share; a group that is
+finished rests.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pegasos._data import Array
 from pegasos._engine import CHUNK, saved
 from pegasos._problem import Problem
 
-#: Classes whose weights share a cache line.
-GROUP = 8
+#: Classes whose weights share a cache line, in double and in single precision.
+GROUP, SINGLE_GROUP = 8, 16
 
 #: Fields of a C++ solver's state that are lists of rows, and those that count something.
 ROW_LISTS = ("active", "order", "dead")
@@ -31,11 +32,11 @@ EXACT = 2.0**53
 class LaneGroups:
     """The C++ solvers of a problem, driven as one."""
 
-    def __init__(self, problem: Problem, make: Callable[[int, int], Any]) -> None:
+    def __init__(self, problem: Problem, make: Callable[[int, int], Any], group: int = GROUP) -> None:
         """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
         K, self.rows, self.columns = problem.outputs, problem.examples.m, problem.examples.n
         self.outputs = K
-        step = K if problem.joint or K == 1 else GROUP
+        step = K if problem.joint or K == 1 else group
         self.spans = [(first, min(step, K - first)) for first in range(0, K, step)]
         self.solvers = [make(first, count) for first, count in self.spans]
         self.resting = [False] * len(self.solvers)
@@ -89,8 +90,17 @@ class LaneGroups:
 
     def duals(self) -> Array:
         """Dual variables of all outputs: (rows × outputs)."""
-        parts = [s.duals() for s in self.solvers]
-        return np.asarray(parts[0] if len(parts) == 1 else np.hstack(parts))
+        return self._collect("write_duals")
+
+    def averages(self) -> Array:
+        """Their means over the last epoch, from solvers that keep them."""
+        return self._collect("write_averages")
+
+    def _collect(self, write: str) -> Array:
+        u = np.empty((self.rows, self.outputs))
+        for solver, part in self.parts():
+            getattr(solver, write)(u, part.start)
+        return u
 
     def state(self) -> dict[str, Any]:
         """The solvers' states, keyed by group."""

@@ -142,6 +142,7 @@ class NystroemEngine:
         k = self.current
         if k is not None and self.machine is not None:
             W, _ = self.machine.engine.model()
+            assert W is not None
             self.results[k].gamma[self.machine.basis] = self.machine.back @ W[0]
         return np.concatenate([result.gamma for result in self.results]), np.zeros(len(self.results))
 

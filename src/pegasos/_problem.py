@@ -78,6 +78,19 @@ class Problem:
             return self.target
         return np.where(self.target == part, 1.0, -1.0)
 
+    @cached_property
+    def signs(self) -> Array:
+        """The targets of all parts of a problem that is not joint: (rows × parts)."""
+        if self.target.dtype == np.float64:
+            return self.target[:, None]
+        signs = np.full((self.examples.m, self.outputs), -1.0)
+        signs[np.arange(self.examples.m), self.target] = 1.0
+        return signs
+
+    def entrywise(self, function: Any, A: Array) -> Array:
+        """A function of the C++ loss, of numbers and targets, at (rows × parts) numbers."""
+        return np.asarray(function(A.ravel(), self.signs.ravel())).reshape(A.shape)
+
     def scores(self, W: Array, b: Array) -> Array:
         """W x_i + b for every row: (rows × outputs)."""
         return np.asarray(self.examples.rows.scores(W, b, self.threads))
@@ -91,9 +104,15 @@ class Problem:
         Z, squares = self.examples.rows.scores_and_squares(W, b, self._shares(u), self.threads)
         return np.asarray(Z), self._of_parts(np.asarray(squares))
 
+    def dual_model(self, u: Array, b: Array) -> tuple[Array, Array, Array]:
+        """W(u), ‖W(u)‖² of each part, and the scores of (W(u), b)."""
+        W, squares, Z = self.examples.rows.sums_and_scores(self._shares(u), b, self.threads)
+        return np.asarray(W), self._of_parts(np.asarray(squares)), np.asarray(Z)
+
     def _shares(self, u: Array) -> Array:
         """What each row is multiplied by in W(u)."""
-        return np.ascontiguousarray(u * (self.c / (self.lam * self.total))[:, None])
+        unit = self.lam * self.total
+        return np.ascontiguousarray(u / unit if self.weight is None else u * (self.c / unit)[:, None])
 
     def mean_losses(self, Z: Array) -> Array:
         """(1/M) Σ c_i ℓ_i at the scores Z, for each part."""
@@ -106,8 +125,7 @@ class Problem:
     def _means(self, function: Any, A: Array) -> Array:
         if self.joint:
             return np.array([self.c @ function(A, self.target) / self.total])
-        columns = (np.ascontiguousarray(A[:, k]) for k in range(self.outputs))
-        return np.array([self.c @ function(a, self.targets(k)) / self.total for k, a in enumerate(columns)])
+        return np.asarray(self.c @ self.entrywise(function, A)) / self.total
 
     def squared_norms_of(self, W: Array) -> Array:
         """‖W‖² of each part."""
@@ -117,9 +135,8 @@ class Problem:
         """Of the values of all outputs, what belongs to each part."""
         return np.array([values.sum()]) if self.joint else values
 
-    def penalty(self, W: Array, b: Array) -> Array:
-        """(λ/2)‖W‖² of each part, with the bias where it is a feature's weight."""
-        squares = self.squared_norms_of(W)
+    def penalty(self, squares: Array, b: Array) -> Array:
+        """(λ/2)‖W‖² of each part, given ‖W‖², with the bias where it is a feature's weight."""
         if self.bias == "feature":
             squares = squares + self.squared_norms_of(b[:, None] / self.feature)
         return 0.5 * self.lam * squares

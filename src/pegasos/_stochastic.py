@@ -10,8 +10,17 @@ from pegasos import _core
 from pegasos._certificate import Bounds, best_biases, certify
 from pegasos._data import Array
 from pegasos._engine import saved
-from pegasos._lanes import LaneGroups
+from pegasos._lanes import GROUP, SINGLE_GROUP, LaneGroups
 from pegasos._problem import Problem
+
+#: Relative gap down to which single precision is trusted to go.
+SINGLE = 1e-4
+
+#: Losses whose visits the core knows in single precision (cpp/pegasos/margin_lanes.hpp).
+SINGLE_LOSSES = ("hinge", "smoothed_hinge", "squared_hinge")
+
+#: Largest curvature q of a row's dual problem, and range of ‖x‖², for which single precision is worth a try.
+STIFF, NORMS = 100.0, (1e-12, 1e12)
 
 
 def _common(problem: Problem, first: int, count: int) -> tuple[Any, ...]:
@@ -42,7 +51,7 @@ class _Stepwise:
     def advance(self) -> None:
         self.ended = self.lanes.advance()
 
-    def model(self) -> tuple[Array, Array]:
+    def model(self) -> tuple[Array | None, Array]:
         return self.lanes.weights()
 
     def duals(self) -> Array | None:
@@ -119,36 +128,62 @@ class DualAscentEngine(_Stepwise):
     """SDCA; see ``cpp/pegasos/sdca.hpp``."""
 
     def __init__(
-        self, problem: Problem, *, shrinking: bool, sampling: str, blocks: int, seed: int, feature: float | None = None
+        self,
+        problem: Problem,
+        *,
+        shrinking: bool,
+        sampling: str,
+        blocks: int,
+        seed: int,
+        single: bool,
+        feature: float | None = None,
     ) -> None:
         self.problem = problem
         self.ended = False
-        self.next_check, self.best_online = 8.0, np.full(problem.parts, np.inf)
-        self.refreshed, self.tol = 0.0, 0.0
+        self.next_check = 8.0 if problem.parts == 1 else 20.0
+        self.best_online, self.guess = np.full(problem.parts, np.inf), np.full(problem.parts, np.inf)
+        self.refreshed, self.tol, self.spent, self.reached = 0.0, 0.0, 0.0, np.inf
         self.finished = np.zeros(problem.parts, dtype=bool)
         if problem.bias == "feature":
-            B = problem.feature
+            self.feature = problem.feature
         elif problem.bias == "free":
             # A constant feature of about the rows' size makes the method of multipliers fast.
-            B = 0.5 * np.sqrt(max(problem.mean_squared_norm, 1e-12)) if feature is None else feature
+            own = 0.5 * float(np.sqrt(max(problem.mean_squared_norm, 1e-12)))
+            self.feature = own if feature is None else feature
         else:
-            B = 0.0
+            self.feature = 0.0
+        self.options = {"shrinking": shrinking, "sampling": sampling, "blocks": blocks, "seed": seed}
+        self.lanes = self._lanes(single and self._suits_single())
+
+    def _suits_single(self) -> bool:
+        """Whether to begin in single precision: several classes, a loss the core knows, rows of a sensible size."""
+        problem = self.problem
+        if problem.parts == 1 or problem.loss.name not in SINGLE_LOSSES:
+            return False
+        squares = problem.examples.squared_norms
+        stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)
+        return stiffest <= STIFF and NORMS[0] <= float(squares.max()) <= NORMS[1]
+
+    def _lanes(self, single: bool) -> LaneGroups:
+        problem, self.single = self.problem, single
 
         def make(first: int, count: int) -> Any:
             return _core.Sdca(
                 *_common(problem, first, count),
                 squared_norms=problem.examples.squared_norms,
                 lam=problem.lam,
-                feature=float(B),
+                feature=float(self.feature),
                 multiplier=problem.bias == "free",
-                shrinking=shrinking,
-                blocks=blocks,
                 threads=problem.threads,
-                sampling=sampling,
-                seed=seed,
+                single=single,
+                **self.options,
             )
 
-        self.lanes = LaneGroups(problem, make)
+        return LaneGroups(problem, make, SINGLE_GROUP if single else GROUP)
+
+    @property
+    def epochs(self) -> float:
+        return self.spent + self.lanes.epochs
 
     def start(self, u: Array, b: Array, W: Array | None = None) -> None:
         """Begin at the dual point u, W = W(u) (computed unless given), and, if the bias is free, at the offset b."""
@@ -158,6 +193,13 @@ class DualAscentEngine(_Stepwise):
             solver.start(
                 np.ascontiguousarray(u[:, part]), np.ascontiguousarray(W[part]), np.ascontiguousarray(offset[part])
             )
+
+    def model(self) -> tuple[Array | None, Array]:
+        # Weights in single precision are only near W(u), which a certificate computes anyway.
+        return (None, self._biases()) if self.single else self.lanes.weights()
+
+    def duals(self) -> Array | None:
+        return self.lanes.averages()
 
     def online(self) -> tuple[Array, Array]:
         """Gap and loss of each part as the rows saw them when last visited."""
@@ -173,14 +215,15 @@ class DualAscentEngine(_Stepwise):
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
         # or three times what is left at the end of the epoch; look closely when that promises success. Of many parts
         # some are late, and their certificate costs as much as some epochs.
-        hope = tol * (2.5 if self.problem.parts == 1 else 1.5)
+        hope = max(tol, SINGLE if self.single else 0.0) * (2.5 if self.problem.parts == 1 else 1.4)
         gap, loss = self.online()
-        # −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0): most often that is enough to say no.
-        promising = gap <= np.minimum(hope * (loss + self.problem.at_zero()), 0.5 * self.best_online)
-        if not np.all(promising | self.finished):
+        # Norms are computed only when it can be close. −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0),
+        # and primal values change little between epochs that are near the end.
+        most = hope * np.minimum(loss + self.problem.at_zero(), 1.5 * self.guess)
+        if not np.all((gap <= np.minimum(most, 0.5 * self.best_online)) | self.finished):
             return False
-        primal = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
-        return bool(np.all((gap <= hope * primal) | self.finished))
+        self.guess = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
+        return bool(np.all((gap <= hope * self.guess) | self.finished))
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
@@ -188,17 +231,23 @@ class DualAscentEngine(_Stepwise):
             solver.reactivate(np.ascontiguousarray(Z[:, part]))
 
     def state(self) -> dict[str, Any]:
-        check = np.array([self.next_check, self.refreshed, self.tol])
+        check = np.array([self.next_check, self.refreshed, self.tol, self.spent, self.reached, float(self.single)])
         return super().state() | {
             "check": check,
             "best_online": self.best_online.copy(),
+            "guess": self.guess.copy(),
             "finished": self.finished * 1.0,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         parts = (self.problem.parts,)
-        self.next_check, self.refreshed, self.tol = map(float, saved(state, "check", (3,)))
-        self.best_online = saved(state, "best_online", parts)
+        check = saved(state, "check", (6,))
+        self.next_check, self.refreshed, self.tol, self.spent, self.reached, single = map(float, check)
+        if single not in (0.0, float(self.single)) or not 0 <= self.spent <= 1e15:
+            raise ValueError("state: 'check' belongs to another problem")
+        if self.single and not single:
+            self.lanes = self._lanes(single=False)
+        self.best_online, self.guess = (saved(state, name, parts) for name in ("best_online", "guess"))
         self.finished = saved(state, "finished", parts, low=0, high=1, whole=True).astype(bool)
         self.lanes.rest(self.finished)
         super().restore(state)
@@ -207,13 +256,36 @@ class DualAscentEngine(_Stepwise):
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
         self.finished = bounds.gap <= self.tol * bounds.primal
+        if self.single and self._exhausted(bounds):
+            self._restart(single=False)
+            return
         self.lanes.rest(self.finished)
-        b = np.concatenate([s.biases() for s in self.lanes.solvers])
-        self.reactivate(bounds.Z - bounds.b + b)
+        self.reactivate(bounds.Z - bounds.b + self._biases())
         if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again
             self.refreshed = self.epochs
-            offsets = np.concatenate([s.offsets() for s in self.lanes.solvers])
-            self.start(self.lanes.duals(), offsets)
+            self.start(self.lanes.duals(), self._offsets())
+
+    def _exhausted(self, bounds: Bounds) -> bool:
+        """Whether single precision has done what it can: it is near its limit, or has stopped making progress."""
+        rest = ~self.finished
+        if not rest.any():
+            return False
+        before, self.reached = self.reached, float(np.max(bounds.gap[rest] / bounds.primal[rest]))
+        return not 4 * SINGLE < self.reached < 0.7 * before
+
+    def _restart(self, single: bool) -> None:
+        """Go on from here in the other precision."""
+        u, offsets = self.lanes.duals(), self._offsets()
+        self.spent += self.lanes.epochs
+        self.lanes = self._lanes(single)
+        self.lanes.rest(self.finished)
+        self.start(u, offsets)
+
+    def _biases(self) -> Array:
+        return np.concatenate([s.biases() for s in self.lanes.solvers])
+
+    def _offsets(self) -> Array:
+        return np.concatenate([s.offsets() for s in self.lanes.solvers])
 
 
 def warm_bias(problem: Problem, W: Array) -> Array:

@@ -61,7 +61,8 @@ class Stream:
         self.rows += problem.examples.m
         self.carried = [{name: s.state()[name] for name in self.CARRIED} for s in engine.lanes.solvers]
         # The bias that is best for this piece alone would forget the others: keep the one that was learnt.
-        primal = float(np.sum(problem.penalty(W, b) + problem.mean_losses(problem.scores(W, b))))
+        penalty = problem.penalty(problem.squared_norms_of(W), b)
+        primal = float(np.sum(penalty + problem.mean_losses(problem.scores(W, b))))
         self.seconds += time.perf_counter() - began
         inf = float("inf")
         self.trace.append(Checkpoint(float(len(self.trace) + 1), self.seconds, primal, -inf, inf, inf))
