@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "pegasos/memory.hpp"
+
 namespace nb = nanobind;
 
 namespace pegasos::bind {
@@ -20,15 +22,23 @@ using Matrix = nb::ndarray<const T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::de
 using OutVector = nb::ndarray<double, nb::numpy, nb::ndim<1>, nb::c_contig>;
 using OutMatrix = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig>;
 
+inline nb::capsule owner(double* p) {
+    return nb::capsule(p, [](void* q) noexcept { std::free(q); });
+}
 inline OutVector new_vector(std::int64_t n) {
-    double* p = new double[std::max<std::int64_t>(n, 1)]();
-    return OutVector(p, {std::size_t(n)},
-                     nb::capsule(p, [](void* q) noexcept { delete[] static_cast<double*>(q); }));
+    double* p = static_cast<double*>(allocate(std::size_t(n) * sizeof(double)));
+    std::fill_n(p, n, 0.0);
+    return OutVector(p, {std::size_t(n)}, owner(p));
+}
+// For what writes every entry.
+inline OutMatrix raw_matrix(std::int64_t rows, std::int64_t cols) {
+    double* p = static_cast<double*>(allocate(std::size_t(rows) * std::size_t(cols) * sizeof(double)));
+    return OutMatrix(p, {std::size_t(rows), std::size_t(cols)}, owner(p));
 }
 inline OutMatrix new_matrix(std::int64_t rows, std::int64_t cols) {
-    double* p = new double[std::max<std::int64_t>(rows * cols, 1)]();
-    return OutMatrix(p, {std::size_t(rows), std::size_t(cols)},
-                     nb::capsule(p, [](void* q) noexcept { delete[] static_cast<double*>(q); }));
+    OutMatrix A = raw_matrix(rows, cols);
+    std::fill_n(A.data(), rows * cols, 0.0);
+    return A;
 }
 
 template <class A>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "pegasos/memory.hpp"
 #include "pegasos/outputs.hpp"
 #include "pegasos/sampling.hpp"
 
@@ -22,9 +23,10 @@ struct CacheAligned {
     template <class U>
     CacheAligned(const CacheAligned<U>&) {}
     T* allocate(std::size_t n) {
-        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(64)));
+        if (n > std::size_t(-1) / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(pegasos::allocate(n * sizeof(T)));
     }
-    void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
+    void deallocate(T* p, std::size_t) { std::free(p); }
     template <class U>
     bool operator==(const CacheAligned<U>&) const {
         return true;

@@ -1,0 +1,30 @@
+// Memory for large arrays: on cache-line borders, and in huge pages from a megabyte on, where the system has
+// them. Weights that are visited in random order otherwise pay for address translation, and new arrays for
+// thousands of page faults.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace pegasos {
+
+// To be given back to std::free.
+inline void* allocate(std::size_t bytes) {
+    constexpr std::size_t line = 64, page = std::size_t(2) << 20, large = std::size_t(1) << 20;
+    if (bytes > std::size_t(PTRDIFF_MAX) - page) throw std::bad_alloc();
+    const std::size_t border = bytes >= large ? page : line;
+    const std::size_t size = (bytes + border - 1) / border * border;
+    void* p = std::aligned_alloc(border, size ? size : line);
+    if (!p) throw std::bad_alloc();
+#ifdef __linux__
+    if (border == page) madvise(p, size, MADV_HUGEPAGE);  // advice: that it may fail does not matter
+#endif
+    return p;
+}
+
+}  // namespace pegasos
