@@ -89,7 +89,7 @@ void register_passes(nb::module_& m) {
                 const int K = int(W.shape(0));
                 check_shape(W, K, r.cols(), "W");
                 check_length(b, K, "b");
-                OutMatrix Z = new_matrix(subset.count, K);
+                OutMatrix Z = raw_matrix(subset.count, K);
                 nb::gil_scoped_release release;
                 scores(r.view, subset, W.data(), b.data(), K, Z.data(), threads);
                 return Z;
@@ -101,7 +101,7 @@ void register_passes(nb::module_& m) {
                 const Subset subset = subset_of(r, index);
                 const int K = int(C.shape(1));
                 check_length(C, subset.count, "C");
-                OutMatrix W = new_matrix(K, r.cols());
+                OutMatrix W = raw_matrix(K, r.cols());
                 nb::gil_scoped_release release;
                 adjoint(r.view, subset, C.data(), K, W.data(), threads);
                 return W;
@@ -114,7 +114,7 @@ void register_passes(nb::module_& m) {
                 check_shape(W, K, r.cols(), "W");
                 check_length(b, K, "b");
                 check_shape(C, r.rows(), K, "C");
-                OutMatrix Z = new_matrix(r.rows(), K);
+                OutMatrix Z = raw_matrix(r.rows(), K);
                 OutVector squares = new_vector(K);
                 {
                     nb::gil_scoped_release release;
@@ -125,16 +125,16 @@ void register_passes(nb::module_& m) {
             },
             strict("W"), strict("b"), strict("C"), "threads"_a)
         .def(
-            "sums_and_scores",
+            "dual_model",
             [](const RowsObject& r, Matrix<double> C, Vector<double> b, int threads) {
                 const int K = int(b.shape(0));
                 check_shape(C, r.rows(), K, "C");
-                OutMatrix W = new_matrix(K, r.cols()), Z = new_matrix(r.rows(), K);
+                OutMatrix W = raw_matrix(K, r.cols()), Z = raw_matrix(r.rows(), K);
                 OutVector squares = new_vector(K);
                 {
                     nb::gil_scoped_release release;
-                    sums_and_scores(r.view, {nullptr, r.rows()}, C.data(), b.data(), K, W.data(),
-                                    squares.data(), Z.data(), threads);
+                    dual_model(r.view, {nullptr, r.rows()}, C.data(), b.data(), K, W.data(), squares.data(),
+                               Z.data(), threads);
                 }
                 return std::tuple{std::move(W), std::move(squares), std::move(Z)};
             },

@@ -42,12 +42,10 @@ bool any(Ints v) {
 }
 template <int L>
 void add(double* sum, double c, typename Vector<L>::Floats v) {
-    typedef float Eight __attribute__((vector_size(32)));
-    for (int l = 0; l < L; l += simd::B) {
-        Eight part;
-        std::memcpy(&part, reinterpret_cast<const char*>(&v) + l * sizeof(float), sizeof part);
-        simd::store(sum + l, simd::load(sum + l) + c * __builtin_convertvector(part, simd::Vec));
-    }
+    float parts[L];
+    std::memcpy(parts, &v, sizeof parts);
+    for (int l = 0; l < L; l += simd::B)
+        simd::store(sum + l, simd::load(sum + l) + c * simd::load(parts + l));
 }
 
 template <int L, class T, class Index>
@@ -100,6 +98,17 @@ inline void visit(const T* x, Index at, int64_t nnz, MarginVisit& v) {
     }
 }
 
+void square_kernel(const float* W, int64_t rows, int L, double* squares) {
+    for (int l = 0; l < L; l += simd::B) {
+        simd::Vec sum{};
+        for (int64_t j = 0; j < rows; ++j) {
+            const simd::Vec w = simd::load(W + j * L + l);
+            sum += w * w;
+        }
+        simd::store(squares + l, simd::load(squares + l) + sum);
+    }
+}
+
 struct Consecutive {
     int64_t operator[](int64_t k) const { return k; }
 };
@@ -124,7 +133,9 @@ constexpr MarginKernels<T> table{
 
 extern const MarginKernels<float> PEGASOS_TABLE(margin_float);
 extern const MarginKernels<double> PEGASOS_TABLE(margin_double);
+extern const SquareLanes PEGASOS_TABLE(squares);
 const MarginKernels<float> PEGASOS_TABLE(margin_float) = table<float>;
 const MarginKernels<double> PEGASOS_TABLE(margin_double) = table<double>;
+const SquareLanes PEGASOS_TABLE(squares) = square_kernel;
 
 }  // namespace pegasos

@@ -45,32 +45,33 @@ struct MarginVisit {
     bool settled;         // result: nothing changed, nor would it if scores moved that much
 };
 
+// For L = 8 and 16 lanes; of dense rows, and of sparse ones, whose feature idx[k] has value x[k].
 template <class T>
 struct MarginKernels {
-    // For L = 8 and 16; of dense rows, and of sparse ones, whose feature idx[k] has value x[k].
-    using Dense = void (*)(const T* x, std::int64_t n, MarginVisit&);
-    using Sparse32 = void (*)(const T* x, const std::int32_t* idx, std::int64_t nnz, MarginVisit&);
-    using Sparse64 = void (*)(const T* x, const std::int64_t* idx, std::int64_t nnz, MarginVisit&);
-    Dense dense[2];
-    Sparse32 sparse32[2];
-    Sparse64 sparse64[2];
+    void (*dense[2])(const T* x, std::int64_t n, MarginVisit&);
+    void (*sparse32[2])(const T* x, const std::int32_t* idx, std::int64_t nnz, MarginVisit&);
+    void (*sparse64[2])(const T* x, const std::int64_t* idx, std::int64_t nnz, MarginVisit&);
 };
 
-// The table for the best instruction set of this machine.
+// Adds the squares of `rows` × L weights, each lane for itself.
+using SquareLanes = void (*)(const float* W, std::int64_t rows, int L, double* squares);
+
+// The tables for the best instruction set of this machine.
 template <class T>
 const MarginKernels<T>& margin_kernels();
+SquareLanes square_lanes();
 
 template <class T>
-void visit_margins(const DenseRows<T>& rows, std::int64_t i, int lanes, MarginVisit& visit) {
-    margin_kernels<T>().dense[lanes > 8](rows.row(i), rows.cols, visit);
+void visit_margins(const DenseRows<T>& rows, std::int64_t i, int L, MarginVisit& visit) {
+    margin_kernels<T>().dense[L > 8](rows.row(i), rows.cols, visit);
 }
 template <class T, class I>
-void visit_margins(const CsrRows<T, I>& rows, std::int64_t i, int lanes, MarginVisit& visit) {
+void visit_margins(const CsrRows<T, I>& rows, std::int64_t i, int L, MarginVisit& visit) {
     const std::int64_t p = rows.indptr[i], count = std::int64_t(rows.indptr[i + 1]) - p;
     if constexpr (std::is_same_v<I, std::int32_t>)
-        margin_kernels<T>().sparse32[lanes > 8](rows.data + p, rows.indices + p, count, visit);
+        margin_kernels<T>().sparse32[L > 8](rows.data + p, rows.indices + p, count, visit);
     else
-        margin_kernels<T>().sparse64[lanes > 8](rows.data + p, rows.indices + p, count, visit);
+        margin_kernels<T>().sparse64[L > 8](rows.data + p, rows.indices + p, count, visit);
 }
 
 }  // namespace pegasos

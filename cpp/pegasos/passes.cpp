@@ -146,8 +146,8 @@ void add_rows(const Rows& rows, Subset subset, const double* C, int K, int k0, i
     }
 }
 
-// What a pass is to compute. Z = X Wᵀ + b unless Z is null; S = Cᵀ X unless C is null, of which each output's
-// numbers go to sum and their squares, added up, to squares, unless these are null. W null: S is W.
+// What a pass is to compute. S = Cᵀ X unless C is null, of which each output's numbers go to sum and their
+// squares, added up, to squares, unless these are null. Z = X Wᵀ + b unless Z is null; W null: W is S.
 struct Task {
     int K;
     const double* W = nullptr;
@@ -188,18 +188,18 @@ void pass(const Rows& rows, Subset subset, const Task& task, int threads) {
             }
         });
         if (!task.C) continue;
-        Buffer& total = parts[0];
+        Buffer& sum = parts[0];
         for (int64_t t = 1; t < blocks; ++t)
-            for (int64_t j = 0; j < n * L; ++j) total[j] += parts[t][j];
-        if (task.sum) from_lanes(total.data(), n, L, here, task.sum + k0 * n);
+            for (int64_t j = 0; j < n * L; ++j) sum[j] += parts[t][j];
+        if (task.sum) from_lanes(sum.data(), n, L, here, task.sum + k0 * n);
         if (task.squares) {
             double square[simd::lane_block] = {};
             for (int64_t j = 0; j < n * L; j += L)
-                for (int l = 0; l < L; ++l) square[l] += total[j + l] * total[j + l];
+                for (int l = 0; l < L; ++l) square[l] += sum[j + l] * sum[j + l];
             std::copy_n(square, here, task.squares + k0);
         }
         if (task.Z && !task.W) {
-            weights = total.data();
+            weights = sum.data();
             each_stretch(count, threads, [&](int64_t, int64_t first, int64_t last) { score(first, last); });
         }
     }
@@ -225,8 +225,8 @@ void scores_and_squares(const AnyRows& any, Subset all, const double* W, const d
     pass(any, all, {.K = K, .W = W, .b = b, .Z = Z, .C = C, .squares = squares}, threads);
 }
 
-void sums_and_scores(const AnyRows& any, Subset all, const double* C, const double* b, int K, double* W,
-                     double* squares, double* Z, int threads) {
+void dual_model(const AnyRows& any, Subset all, const double* C, const double* b, int K, double* W,
+                double* squares, double* Z, int threads) {
     pass(any, all, {.K = K, .b = b, .Z = Z, .C = C, .sum = W, .squares = squares}, threads);
 }
 

@@ -38,9 +38,9 @@ void adjoint(const AnyRows&, Subset, const double* C, int K, double* W, int thre
 void scores_and_squares(const AnyRows&, Subset, const double* W, const double* b, int K, double* Z,
                         const double* C, double* squares, int threads);
 
-// One after the other: W = Cᵀ X, the squared norm of each of its lines, and Z = X Wᵀ + b.
-void sums_and_scores(const AnyRows&, Subset, const double* C, const double* b, int K, double* W,
-                     double* squares, double* Z, int threads);
+// The model of dual variables: W = Cᵀ X, the squared norm of each of its lines, and then Z = X Wᵀ + b.
+void dual_model(const AnyRows&, Subset, const double* C, const double* b, int K, double* W, double* squares,
+                double* Z, int threads);
 
 // M ((n+1) × (n+1), both triangles) = Σ_i d_i x̃_i x̃_iᵀ over the subset, with x̃ = (x, 1).
 void gram(const AnyRows&, Subset, const double* d, double* M, int threads);

@@ -90,8 +90,11 @@ class SdcaState : public SdcaBase {
     }
     void penalties(double* penalty) const override {
         Buffer squares(L_);
-        for (int64_t j = 0; j <= ops_.rows.cols; ++j)
-            for (int l = 0; l < L_; ++l) squares[l] += double(W_[j * L_ + l]) * W_[j * L_ + l];
+        if constexpr (std::is_same_v<Real, float>)
+            square_lanes()(W_.data(), ops_.rows.cols + 1, L_, squares.data());
+        else
+            for (int64_t j = 0; j <= ops_.rows.cols; ++j)
+                for (int l = 0; l < L_; ++l) squares[l] += W_[j * L_ + l] * W_[j * L_ + l];
         std::fill_n(penalty, parts(), 0.0);
         for (int l = 0; l < visible(ops_.out); ++l) penalty[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
     }
@@ -208,7 +211,6 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
     void advance(int64_t rows) override {
         this->begin_if_ended();
         if constexpr (in_single) begin_visits();
-        const bool far = this->W_.size() * sizeof(Real) > near_cache;
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
         for (; this->at_ < stop; ++this->at_) {
             if (this->at_ + ahead < int64_t(this->order_.size())) {
@@ -218,8 +220,9 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
                 if (in_single) __builtin_prefetch(&mean_[later * this->L_]);
                 __builtin_prefetch(&this->x2_[later]);
             }
-            if constexpr (!LaneOps<Rows, Output>::single)
-                if (far && this->at_ + 1 < int64_t(this->order_.size()))
+            if constexpr (!LaneOps<Rows, Output>::single &&
+                          !in_single)  // those are few enough, in huge pages
+                if (this->at_ + 1 < int64_t(this->order_.size()))
                     this->ops_.rows.prefetch_weights(this->order_[this->at_ + 1], this->W_.data(), this->L_);
             visit(this->order_[this->at_]);
             this->visits_ += 1;
@@ -268,8 +271,6 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
 
  private:
     static constexpr int64_t ahead = 3;
-    // Weights that fit the cache of a core need no fetching.
-    static constexpr std::size_t near_cache = 2 << 20;
     static constexpr bool in_single = std::is_same_v<Real, float>;
     static constexpr bool drifting = requires(const Output& out) { out.drift(0, nullptr, nullptr); };
 

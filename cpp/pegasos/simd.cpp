@@ -9,16 +9,17 @@
 #include "pegasos/kernel_panels.hpp"
 #include "pegasos/margin_lanes.hpp"
 
-#define PEGASOS_DECLARE(isa)                                    \
-    namespace simd {                                            \
-    extern const Kernels<float> table_float_##isa;              \
-    extern const Kernels<double> table_double_##isa;            \
-    extern const Syrk table_syrk_##isa;                         \
-    }                                                           \
-    extern const EnvelopeKernels table_envelope_##isa;          \
-    extern const KernelTable table_kernel_##isa;                \
-    extern const MarginKernels<float> table_margin_float_##isa; \
-    extern const MarginKernels<double> table_margin_double_##isa;
+#define PEGASOS_DECLARE(isa)                                      \
+    namespace simd {                                              \
+    extern const Kernels<float> table_float_##isa;                \
+    extern const Kernels<double> table_double_##isa;              \
+    extern const Syrk table_syrk_##isa;                           \
+    }                                                             \
+    extern const EnvelopeKernels table_envelope_##isa;            \
+    extern const KernelTable table_kernel_##isa;                  \
+    extern const MarginKernels<float> table_margin_float_##isa;   \
+    extern const MarginKernels<double> table_margin_double_##isa; \
+    extern const SquareLanes table_squares_##isa;
 
 #ifdef PEGASOS_X86_DISPATCH
 #define PEGASOS_CHOOSE(table) (level == 4 ? table##_v4 : level == 3 ? table##_v3 : table##_baseline)
@@ -75,6 +76,7 @@ const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 
 const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
 const KernelTable& kernel_table() { return PEGASOS_CHOOSE(table_kernel); }
+SquareLanes square_lanes() { return PEGASOS_CHOOSE(table_squares); }
 template <>
 const MarginKernels<float>& margin_kernels<float>() {
     return PEGASOS_CHOOSE(table_margin_float);

@@ -2,10 +2,6 @@
 #include "pegasos/simd.hpp"
 #include "pegasos/vectors.hpp"
 
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
-
 namespace pegasos::simd {
 namespace {
 

@@ -86,7 +86,7 @@ class Bounds:
 
 
 def certify(problem: Problem, W: Array | None, b: Array, u: Array | None) -> Bounds:
-    """Recompute primal and dual values, of W = W(u) if None is given; a free bias becomes the best for the weights."""
+    """Recompute primal and dual values; a free bias is replaced by the best one for the weights. W is W(u) if None."""
     computed, dual = None, np.full(problem.parts, -np.inf)
     if u is None:
         assert W is not None

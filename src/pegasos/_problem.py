@@ -106,8 +106,8 @@ class Problem:
 
     def dual_model(self, u: Array, b: Array) -> tuple[Array, Array, Array]:
         """W(u), ‖W(u)‖² of each part, and the scores of (W(u), b)."""
-        W, squares, Z = self.examples.rows.sums_and_scores(self._shares(u), b, self.threads)
-        return np.asarray(W), self._of_parts(np.asarray(squares)), np.asarray(Z)
+        W, squares, Z = map(np.asarray, self.examples.rows.dual_model(self._shares(u), b, self.threads))
+        return W, self._of_parts(squares), Z
 
     def _shares(self, u: Array) -> Array:
         """What each row is multiplied by in W(u)."""

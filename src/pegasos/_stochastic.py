@@ -219,7 +219,7 @@ class DualAscentEngine(_Stepwise):
         gap, loss = self.online()
         # Norms are computed only when it can be close. −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0),
         # and primal values change little between epochs that are near the end.
-        most = hope * np.minimum(loss + self.problem.at_zero(), 1.5 * self.guess)
+        most = hope * np.minimum(loss + self.problem.at_zero(), 1.1 * self.guess)
         if not np.all((gap <= np.minimum(most, 0.5 * self.best_online)) | self.finished):
             return False
         self.guess = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
