@@ -3,7 +3,8 @@
 The objective is computed here, in float64 and in blocks of rows, from the returned weights alone; no library is asked
 what it reached. P* is the best value known: a long certified run (LIBLINEAR at a tiny tolerance where this package is
 not installed), or any better value met on the way. A library's *time to a target* is the smallest median fit time over
-its ladder whose weights satisfy (P(w) - P*) / P* <= target.
+its ladder whose weights satisfy (P(w) - P*) / P* <= target. The rungs that decide are measured again, all libraries in
+turn, and only those times count for them: on a shared machine minutes differ more than libraries do.
 """
 
 from __future__ import annotations
@@ -102,6 +103,11 @@ def _long_run(problem: Problem) -> dict[str, Any]:
     return found | ({"dual": float(model.certificate_.dual)} if name == OURS else {})
 
 
+def named(effort: Effort) -> str:
+    """Return an effort as the table has it."""
+    return " ".join(f"{k}={v:g}" for k, v in effort.items())
+
+
 def timed(problem: Problem, adapter: Adapter, data: Any, effort: Effort, threads: int, repeat: int) -> Fit:
     """Fit once by the clock and judge the weights that come back."""
     with warnings.catch_warnings(), threadpool_limits(threads):
@@ -115,7 +121,7 @@ def timed(problem: Problem, adapter: Adapter, data: Any, effort: Effort, threads
         library=adapter.name,
         version=adapter.version(),
         threads=threads,
-        effort=" ".join(f"{k}={v:g}" for k, v in effort.items()),
+        effort=named(effort),
         repeat=repeat,
         seconds=round(seconds, 5),
         cpu_seconds=round(cpu, 5),
@@ -147,6 +153,32 @@ def measure(
                 break
         if worst <= best * (1 + target) or fit.seconds > budget:
             return
+
+
+def decisive(fits: Sequence[Fit], targets: Iterable[float], best: float) -> list[str]:
+    """Return the efforts of the rungs that decide a library's times to the targets, the careless ones first."""
+    points = dict(zip(dict.fromkeys(f.effort for f in fits), ladder_points(fits, best), strict=True))
+    found = set()
+    for target in targets:
+        reached = [(seconds, effort) for effort, (seconds, gap) in points.items() if gap <= target]
+        found |= {min(reached)[1]} if reached else set()
+    return [effort for effort in points if effort in found]
+
+
+def in_turn(
+    problem: Problem, contenders: Sequence[tuple[Adapter, Effort]], threads: int, rounds: int, budget: float
+) -> Iterable[Fit]:
+    """Fit the contenders in turn, round after round, so that a machine's busy minutes befall them all alike.
+
+    As many rounds as the budget, in seconds, allows; two at least.
+    """
+    data = {adapter.name: adapter.prepare(problem) for adapter, _ in contenders}
+    began = time.perf_counter()
+    for repeat in range(rounds):
+        if repeat >= 2 and (time.perf_counter() - began) * (repeat + 1) / repeat > budget:
+            return
+        for adapter, effort in contenders:
+            yield timed(problem, adapter, data[adapter.name], effort, threads, repeat)
 
 
 def ladder_points(fits: Sequence[Fit], best: float, clock: str = "seconds") -> list[tuple[float, float]]:

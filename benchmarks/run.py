@@ -16,7 +16,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
     parser.add_argument("--libraries", nargs="+", default=list(ADAPTERS), choices=list(ADAPTERS))
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=1, help="fits of each rung while climbing")
+    parser.add_argument("--rounds", type=int, default=9, help="fits of the rungs that decide, libraries in turn")
     parser.add_argument("--budget", type=float, default=60, help="stop climbing after a fit of this many seconds")
     parser.add_argument(
         "--clock", choices=["seconds", "cpu_seconds"], default="seconds", help="cpu_seconds on a busy machine"
@@ -35,29 +36,44 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def measure_problem(name: str, options: argparse.Namespace, table: Path) -> None:
-    """Measure every library on one problem and keep the fits as they come."""
+    """Measure every library on one problem: each climbs its ladder, then all repeat the rungs that decide, in turn."""
     problem = PROBLEMS[name]()
     best = judge.reference(problem, options.out)
     print(f"{name}: {problem.m} x {problem.n}, lam {problem.lam:g}, P* {best:.9g}", flush=True)
-    for key in options.libraries:
-        adapter = ADAPTERS[key]
-        for threads in options.threads:
+    for threads in options.threads:
+        climbed: dict[str, list[judge.Fit]] = {}
+        contenders = []
+        for key in options.libraries:
+            adapter = ADAPTERS[key]
             if not adapter.available() or not adapter.supports(problem, threads):
                 continue
-            target = min(*judge.TARGETS, *judge.EXTRA_TARGETS.get((name, key), ()))
-            fresh = []
-            for fit in judge.measure(problem, adapter, threads, options.repeats, options.budget, target, best):
-                fresh.append(fit)
-                print(
-                    f"  {fit.library:28} {threads} {fit.effort:14} {fit.seconds:9.4f} s  cpu {fit.cpu_seconds:9.4f} s"
-                    f"  sub {fit.primal / best - 1:.2e}",
-                    flush=True,
-                )
+            targets = (*judge.TARGETS, *judge.EXTRA_TARGETS.get((name, key), ()))
+            fits = climbed[adapter.name] = []
+            for fit in judge.measure(problem, adapter, threads, options.repeats, options.budget, min(targets), best):
+                fits.append(fit)
+                show(fit, best)
                 judge.improve_reference(problem, options.out, fit.primal, f"{fit.library} {fit.effort}")
-            old = [
-                f for f in judge.read_fits(table) if (f.problem, f.library, f.threads) != (name, adapter.name, threads)
-            ]
-            judge.write_fits(table, old + fresh)
+            rungs = set(judge.decisive(fits, targets, best))
+            contenders += [(adapter, effort) for effort in adapter.ladder(problem) if judge.named(effort) in rungs]
+        again = []
+        for fit in judge.in_turn(problem, contenders, threads, options.rounds, options.budget):
+            again.append(fit)
+            show(fit, best)
+        repeated = {(fit.library, fit.effort) for fit in again}
+        kept = [f for fits in climbed.values() for f in fits if (f.library, f.effort) not in repeated]
+        old = [
+            f for f in judge.read_fits(table) if (f.problem, f.threads) != (name, threads) or f.library not in climbed
+        ]
+        judge.write_fits(table, old + kept + again)
+
+
+def show(fit: judge.Fit, best: float) -> None:
+    """Print a line about a fit."""
+    print(
+        f"  {fit.library:28} {fit.threads} {fit.effort:14} {fit.seconds:9.4f} s  cpu {fit.cpu_seconds:9.4f} s"
+        f"  sub {fit.primal / best - 1:.2e}",
+        flush=True,
+    )
 
 
 def write_report(folder: Path, table: Path, clock: str) -> None:

@@ -105,7 +105,7 @@ class AutoEngine:
 
     def due(self, tol: float) -> bool:
         # One epoch of Pegasos is rarely enough for a tight tolerance, and looking costs as much as going on.
-        enough = 5e-3 if self.problem.hardness > 10 else 0.1
+        enough = 1e-2 if self.problem.hardness > 10 else 0.1
         return self.engine.due(tol) and (self.stage != "pegasos" or tol >= enough)
 
     def _to_sdca(self) -> None:
