@@ -150,6 +150,45 @@ def test_threads_give_the_same_bits(kind):
     assert np.array_equal(rows.inspect(2)["squared_norms"], rows.inspect(1)["squared_norms"])
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_of_any_length(dtype, index):
+    """Long rows are gathered, eight entries at a time, the last few under a mask."""
+    rng = np.random.default_rng(3)
+    dense = np.zeros((71, 100), dtype=dtype)
+    for i in range(71):
+        dense[i, rng.choice(100, size=i, replace=False)] = rng.normal(size=i)
+    A = sparse.csr_matrix(dense)
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    w, b, c = rng.normal(size=(1, 100)), rng.normal(size=1), rng.normal(size=(71, 1))
+    exact = dense.astype(np.float64)
+    assert_allclose(view(A).scores(w, b, 1), exact @ w.T + b, rtol=1e-12, atol=1e-12)
+    assert_allclose(view(A).adjoint(c, 1), (exact.T @ c).T, rtol=1e-12, atol=1e-12)
+    y = np.where(rng.random(71) < 0.5, 1.0, -1.0)
+    for solver in (SDCA(), Pegasos(batch_size=3)):
+        engines = [
+            advance(solver.engine(problem(X, y, losses.Hinge(), 0.05, bias="feature"), "feature", 0), 4)
+            for X in (A, dense)
+        ]
+        for mine, theirs in zip(engines[0].model(), engines[1].model(), strict=True):
+            assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 8, 19])
+def test_the_model_of_dual_variables(outputs):
+    """W = Cᵀ X and its scores in one go, for arrays that fill huge pages, too."""
+    A = sparse.random(300, 20_000, density=0.01, format="csr", dtype=np.float32, random_state=0)
+    rng = np.random.default_rng(4)
+    C, b = rng.normal(size=(300, outputs)) * (rng.random((300, outputs)) < 0.3), rng.normal(size=outputs)
+    rows, exact = view(A), A.astype(np.float64)
+    for threads in (1, 3):
+        W, squares, Z = rows.dual_model(C, b, threads)
+        assert_allclose(W, (exact.T @ C).T, rtol=1e-10, atol=1e-12)
+        assert_allclose(squares, (W**2).sum(axis=1), rtol=1e-12)
+        assert_allclose(Z, exact @ W.T + b, rtol=1e-10, atol=1e-10)
+        assert np.array_equal(W, rows.adjoint(C, threads))
+
+
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_threads_give_the_same_bits_of_a_fit(kind):
     A = tall(kind)[:6000]
