@@ -1,6 +1,7 @@
 // The contract every solver keeps: a resumable state machine over borrowed data. It never prints, reads the
 // clock or decides when to stop; the loop in src/pegasos/_fit.py does.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -37,21 +38,20 @@ using LaneBuffer = std::vector<Real, CacheAligned<Real>>;
 using Buffer = LaneBuffer<double>;
 
 // W (K × n) from and to L interleaved lanes, in stretches of columns that stay in the nearest cache.
-template <class Real>
-void from_lanes(const Real* lanes, int64_t n, int L, int K, double* W) {
+template <class F>
+void each_weight(int64_t n, int K, F&& f) {
     constexpr int64_t stretch = 64;
     for (int64_t first = 0; first < n; first += stretch)
         for (int k = 0; k < K; ++k)
-            for (int64_t j = first; j < std::min(n, first + stretch); ++j)
-                W[k * n + j] = double(lanes[j * L + k]);
+            for (int64_t j = first; j < std::min(n, first + stretch); ++j) f(k, j);
+}
+template <class Real>
+void from_lanes(const Real* lanes, int64_t n, int L, int K, double* W) {
+    each_weight(n, K, [=](int k, int64_t j) { W[k * n + j] = double(lanes[j * L + k]); });
 }
 template <class Real>
 void to_lanes(const double* W, int64_t n, int L, int K, Real* lanes) {
-    constexpr int64_t stretch = 64;
-    for (int64_t first = 0; first < n; first += stretch)
-        for (int k = 0; k < K; ++k)
-            for (int64_t j = first; j < std::min(n, first + stretch); ++j)
-                lanes[j * L + k] = Real(W[k * n + j]);
+    each_weight(n, K, [=](int k, int64_t j) { lanes[j * L + k] = Real(W[k * n + j]); });
 }
 
 // A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same
