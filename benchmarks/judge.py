@@ -155,14 +155,14 @@ def measure(
             return
 
 
-def decisive(fits: Sequence[Fit], targets: Iterable[float], best: float) -> list[str]:
-    """Return the efforts of the rungs that decide a library's times to the targets, the careless ones first."""
+def decisive(fits: Sequence[Fit], targets: Iterable[float], best: float) -> set[str]:
+    """Return the efforts of the rungs that decide a library's times to the targets."""
     points = dict(zip(dict.fromkeys(f.effort for f in fits), ladder_points(fits, best), strict=True))
-    found = set()
+    found: set[str] = set()
     for target in targets:
         reached = [(seconds, effort) for effort, (seconds, gap) in points.items() if gap <= target]
         found |= {min(reached)[1]} if reached else set()
-    return [effort for effort in points if effort in found]
+    return found
 
 
 def in_turn(

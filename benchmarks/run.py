@@ -53,7 +53,7 @@ def measure_problem(name: str, options: argparse.Namespace, table: Path) -> None
                 fits.append(fit)
                 show(fit, best)
                 judge.improve_reference(problem, options.out, fit.primal, f"{fit.library} {fit.effort}")
-            rungs = set(judge.decisive(fits, targets, best))
+            rungs = judge.decisive(fits, targets, best)
             contenders += [(adapter, effort) for effort in adapter.ladder(problem) if judge.named(effort) in rungs]
         again = []
         for fit in judge.in_turn(problem, contenders, threads, options.rounds, options.budget):

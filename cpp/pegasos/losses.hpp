@@ -21,13 +21,13 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 inline double soft_threshold(double t, double k) { return t > k ? t - k : t < -k ? t + k : 0.0; }
 
-// Margin losses are functions of the margin yz, with dual variable a = y u; these are their shared borders.
 // Squared distances that scores have moved, and their number.
 struct Drift {
     double squares = 0, count = 0;
     void operator+=(const Drift& other) { squares += other.squares, count += other.count; }
 };
 
+// Margin losses are functions of the margin yz, with dual variable a = y u; these are their shared borders.
 template <class Loss>
 struct MarginLoss {
     double lower(double y) const { return y > 0 ? self().least() : -self().most(); }

@@ -109,13 +109,9 @@ void square_kernel(const float* W, int64_t rows, int L, double* squares) {
     }
 }
 
-struct Consecutive {
-    int64_t operator[](int64_t k) const { return k; }
-};
-
 template <int L, class T>
 void dense(const T* x, int64_t n, MarginVisit& v) {
-    visit<L>(x, Consecutive{}, n, v);
+    visit<L>(x, simd::Consecutive{}, n, v);
 }
 template <int L, class T, class I>
 void sparse(const T* x, const I* idx, int64_t nnz, MarginVisit& v) {

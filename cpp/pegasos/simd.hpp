@@ -46,14 +46,14 @@ Syrk syrk();
 template <class T>
 const Kernels<T>& kernels();
 
+// Its name: "baseline", "v3" (AVX2 + FMA) or "v4" (AVX-512).
+const char* instruction_set();
+
 // Whether this machine gathers faster than it loads one by one: Intel's with AVX-512, but for those that had
 // to be slowed down (Downfall, 2023).
 bool gathers();
 
 // Entries a sparse row must have for gathering to pay.
 inline constexpr std::int64_t gather_from = 24;
-
-// Its name: "baseline", "v3" (AVX2 + FMA) or "v4" (AVX-512).
-const char* instruction_set();
 
 }  // namespace pegasos::simd

@@ -138,11 +138,6 @@ void scattered_axpy(double c, const T* x, const I* idx, int64_t nnz, double* w) 
 #define PEGASOS_GATHER(kernel) nullptr
 #endif
 
-// Dense and sparse rows differ only in where feature k lives.
-struct Consecutive {
-    int64_t operator[](int64_t k) const { return k; }
-};
-
 // Two features at a time into two accumulators for each of N blocks of lanes.
 template <int N, class T, class Index>
 inline void dot_blocks(const T* x, Index at, int64_t nnz, const double* W, int L, double* out) {

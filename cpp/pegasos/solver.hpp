@@ -81,7 +81,6 @@ class Solver {
 // Reads or writes the named fields that `fields` lists; a solver lists them once for both directions.
 struct FieldWriter {
     State out{};
-    void operator()(const char* name, const Buffer& v) { out.emplace_back(name, v); }
     template <class Numbers>
     void operator()(const char* name, const Numbers& v) {
         out.emplace_back(name, Buffer(v.begin(), v.end()));

@@ -29,6 +29,11 @@ inline Vec load(const float* p) {
 inline void store(double* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
 inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 
+// Dense and sparse rows differ only in where feature k lives; dense ones have it at k.
+struct Consecutive {
+    std::int64_t operator[](std::int64_t k) const { return k; }
+};
+
 }  // namespace
 }  // namespace pegasos::simd
 

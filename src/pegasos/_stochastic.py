@@ -257,7 +257,7 @@ class DualAscentEngine(_Stepwise):
         self.next_check = 1.5 * self.epochs + 1.0
         self.finished = bounds.gap <= self.tol * bounds.primal
         if self.single and self._exhausted(bounds):
-            self._restart(single=False)
+            self._widen()
             return
         self.lanes.rest(self.finished)
         self.reactivate(bounds.Z - bounds.b + self._biases())
@@ -273,11 +273,11 @@ class DualAscentEngine(_Stepwise):
         before, self.reached = self.reached, float(np.max(bounds.gap[rest] / bounds.primal[rest]))
         return not 4 * SINGLE < self.reached < 0.7 * before
 
-    def _restart(self, single: bool) -> None:
-        """Go on from here in the other precision."""
+    def _widen(self) -> None:
+        """Go on from here in double precision."""
         u, offsets = self.lanes.duals(), self._offsets()
         self.spent += self.lanes.epochs
-        self.lanes = self._lanes(single)
+        self.lanes = self._lanes(single=False)
         self.lanes.rest(self.finished)
         self.start(u, offsets)
 
