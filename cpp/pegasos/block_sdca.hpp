@@ -90,7 +90,7 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
         p.gain = p.value = p.gap = 0;
         for (; first < last; ++first) {
             const int64_t i = *first;
-            if (first + 3 < last) ops.rows.prefetch(first[3]);
+            if (this->jumps_ && first + 3 < last) ops.rows.prefetch(first[3]);
             const double c = this->c_[i], share = this->share(i), old = this->u_[i];
             if (c == 0) continue;
             double z, u = old;

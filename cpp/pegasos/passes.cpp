@@ -10,6 +10,7 @@ namespace pegasos {
 namespace {
 
 constexpr int64_t stretch = 2048;  // rows a task looks at
+constexpr int64_t ahead = 4;       // rows between asking the cache for a sparse row and reading it
 
 template <class F>
 auto with_rows(const AnyRows& rows, F&& f) {
@@ -63,6 +64,7 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
         each_stretch(rows.rows, threads, [&](int64_t t, int64_t first, int64_t last) {
             Inspection& found = parts[t];
             for (int64_t i = first; i < last; ++i) {
+                if (i + ahead < rows.rows) rows.prefetch(i + ahead);
                 check_row(rows, i, found);
                 squared_norms[i] = rows.squared_norm(i);
                 // ‖x‖² is finite only if every entry is; a finite row may still overflow it.
@@ -94,12 +96,16 @@ void score_rows(const Rows& rows, Subset subset, const double* W, const double* 
                 int64_t first, int64_t last, double* Z) {
     int64_t r = first;
     if (K == 1) {
-        for (; r + 4 <= last; r += 4) {
-            const int64_t i[4] = {subset[r], subset[r + 1], subset[r + 2], subset[r + 3]};
-            rows.dot_four(i, W, Z + r);
-            for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
+        if constexpr (!Rows::sparse)  // they share what is loaded of the weights
+            for (; r + 4 <= last; r += 4) {
+                const int64_t i[4] = {subset[r], subset[r + 1], subset[r + 2], subset[r + 3]};
+                rows.dot_four(i, W, Z + r);
+                for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
+            }
+        for (; r < last; ++r) {
+            if (r + ahead < subset.count) rows.prefetch(subset[r + ahead]);
+            Z[r] = rows.dot(subset[r], W) + b[0];
         }
-        for (; r < last; ++r) Z[r] = rows.dot(subset[r], W) + b[0];
         return;
     }
     double z[simd::lane_block];

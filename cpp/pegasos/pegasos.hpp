@@ -175,10 +175,11 @@ class PegasosSolver final : public PegasosBase {
 
     void step(int64_t k) {
         const int64_t* batch = order_.data() + at_;
-        for (int64_t r = at_ + ahead; r < std::min(at_ + ahead + k, ops_.rows.rows); ++r) {
-            ops_.rows.prefetch(order_[r]);
-            __builtin_prefetch(&U_[order_[r] * L_]);
-        }
+        if (jumps_)
+            for (int64_t r = at_ + ahead; r < std::min(at_ + ahead + k, ops_.rows.rows); ++r) {
+                ops_.rows.prefetch(order_[r]);
+                __builtin_prefetch(&U_[order_[r] * L_]);
+            }
         scales(scale_.data());
         ++steps_;
         if (o_.average) carry();
@@ -343,6 +344,7 @@ class PegasosSolver final : public PegasosBase {
     Weights c_;
     PegasosOptions o_;
     bool shrinks_ = o_.schedule != Schedule::pegasos || o_.radius > 0;
+    bool jumps_ = jumps(o_.sampling, ops_.rows.rows);
     typename LaneOps<Rows, Output>::Lanes L_;
     Iterate which_ = Iterate::last;
     Buffer v_, U_, window_, next_window_, pi_, b_;

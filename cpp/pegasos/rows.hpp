@@ -5,13 +5,17 @@
 //   dot(i, w)               ⟨w, x_i⟩
 //   axpy(i, c, w)           w += c x_i
 //   dot_lanes, axpy_lanes   the same for L interleaved weight vectors (simd.hpp)
-//   dot_four, axpy_four     the same for four rows at once, whose numbers are given
+//   axpy_four, dot_four     the same for four rows at once, whose numbers are given (dot_four: dense rows)
 //   squared_norm(i)         ‖x_i‖²
 //   prefetch(i)             ask the cache for row i, to be visited a few steps from now
 //   prefetch_weights(i, …)  and for the interleaved weights row i will need, too many for the nearest cache
 //
 // Indices are trusted here: passes.hpp checks them once, at the border.
+//
+// Prefetching is always inlined: GCC takes a function that only prefetches for one without effects, and drops
+// the calls.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <variant>
@@ -51,7 +55,7 @@ struct DenseRows {
     void axpy_lanes(int64_t i, const double* c, double* W, int L) const {
         k->axpy_lanes(c, row(i), W, cols, L);
     }
-    void prefetch(int64_t i) const {
+    [[gnu::always_inline]] void prefetch(int64_t i) const {
         const char* p = reinterpret_cast<const char*>(row(i));
         const int64_t bytes = cols * int64_t(sizeof(T));
         for (int64_t b = 0; b < bytes && b < 512; b += 64) __builtin_prefetch(p + b);
@@ -109,9 +113,6 @@ struct CsrRows {
         }
         for (; p < end; ++p) w[indices[p]] += c * double(data[p]);
     }
-    void dot_four(const int64_t* i, const double* w, double* out) const {
-        for (int r = 0; r < 4; ++r) out[r] = dot(i[r], w);
-    }
     void axpy_four(const int64_t* i, const double* c, double* w) const {
         for (int r = 0; r < 4; ++r) axpy(i[r], c[r], w);
     }
@@ -132,14 +133,15 @@ struct CsrRows {
         else
             k->sparse_axpy_lanes64(c, data + p, indices + p, count, W, L);
     }
-    void prefetch(int64_t i) const {
-        const int64_t p = indptr[i], end = indptr[i + 1];
+    [[gnu::always_inline]] void prefetch(int64_t i) const {
+        // The processor follows long rows by itself.
+        const int64_t p = indptr[i], end = std::min<int64_t>(indptr[i + 1], p + 256);
         constexpr int64_t line_t = 64 / sizeof(T), line_i = 64 / sizeof(I);
         for (int64_t q = p; q < end; q += line_t) __builtin_prefetch(data + q);
         for (int64_t q = p; q < end; q += line_i) __builtin_prefetch(indices + q);
     }
     template <class Real>
-    void prefetch_weights(int64_t i, const Real* W, int L) const {
+    [[gnu::always_inline]] void prefetch_weights(int64_t i, const Real* W, int L) const {
         for (int64_t p = indptr[i]; p < int64_t(indptr[i + 1]); ++p)
             __builtin_prefetch(W + indices[p] * int64_t(L));
     }

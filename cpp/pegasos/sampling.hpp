@@ -36,14 +36,16 @@ void fisher_yates(std::vector<T>& list, Rng& rng) {
         std::swap(list[i], list[rng.below(i + 1)]);
 }
 
-// Shuffles v. Up to `whole` entries: Fisher–Yates, whose mix is the best even for files sorted by class.
-// Longer lists keep neighbours in memory close together in time, which is worth half of an epoch's duration:
-// blocks of 256 consecutive entries are put in random order, and eight blocks at a time are dealt out in
-// turn, each from a random place in it. Eight far-apart streams are what the processor's own prefetching
-// follows.
-inline void shuffle(std::vector<std::int64_t>& v, Rng rng, std::int64_t whole = 65536) {
+inline constexpr std::int64_t whole_shuffle = 65536;
+
+// Shuffles v. Up to `whole_shuffle` entries: Fisher–Yates, whose mix is the best even for files sorted by
+// class. Longer lists keep neighbours in memory close together in time, which is worth half of an epoch's
+// duration: blocks of 256 consecutive entries are put in random order, and eight blocks at a time are dealt
+// out in turn, each from a random place in it. Eight far-apart streams are what the processor's own
+// prefetching follows.
+inline void shuffle(std::vector<std::int64_t>& v, Rng rng) {
     const std::int64_t n = std::int64_t(v.size()), block = 256, streams = 8;
-    if (n <= whole) return fisher_yates(v, rng);
+    if (n <= whole_shuffle) return fisher_yates(v, rng);
     std::vector<std::int64_t> blocks((n + block - 1) / block);
     std::iota(blocks.begin(), blocks.end(), 0);
     fisher_yates(blocks, rng);
@@ -87,6 +89,12 @@ inline void shuffle_chunks(std::vector<std::int64_t>& v, std::int64_t rows, Rng 
         out.insert(out.end(), some.begin(), some.end());
     }
     v.swap(out);
+}
+
+// Whether an epoch over that many rows jumps about in memory, so that rows should be asked for in advance. An
+// epoch that follows streams is slowed down by a tenth if they are.
+inline bool jumps(const Sampling& sampling, std::int64_t rows) {
+    return rows <= whole_shuffle || sampling == Sampling::iid || sampling == Sampling::chunked;
 }
 
 // Puts ascending rows into the order in which an epoch visits each of them once.

@@ -168,6 +168,7 @@ class SdcaState : public SdcaBase {
             order_ = active_;
             reorder(order_, o_.sampling, o_.seed, epoch_);
         }
+        jumps_ = jumps(o_.sampling, active());
         at_ = 0;
         restart_ = false;
     }
@@ -196,7 +197,7 @@ class SdcaState : public SdcaBase {
     Buffer value_, gap_, last_value_, last_gap_;
     int64_t epoch_ = 0, at_ = 0;
     double unit_ = 1 / (o_.lam * c_.total), visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
-    bool restart_ = false;
+    bool restart_ = false, jumps_ = true;
 };
 
 template <class Rows, class Output, class Real = double>
@@ -213,7 +214,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         if constexpr (in_single) begin_visits();
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
         for (; this->at_ < stop; ++this->at_) {
-            if (this->at_ + ahead < int64_t(this->order_.size())) {
+            if (this->jumps_ && this->at_ + ahead < int64_t(this->order_.size())) {
                 const int64_t later = this->order_[this->at_ + ahead];
                 this->ops_.rows.prefetch(later);
                 __builtin_prefetch(&this->u_[later * this->L_]);
