@@ -37,6 +37,13 @@ EXTRA_TARGETS = {("cov1", OURS): (1e-6,)}
 SETTLE = 0.25
 
 
+def settle() -> None:
+    """Wait, awake: a core that has slept needs some milliseconds to come up to speed."""
+    end = time.perf_counter() + SETTLE
+    while time.perf_counter() < end:
+        pass
+
+
 @dataclass(frozen=True)
 class Fit:
     """One timed fit: the configuration, and what the judge found."""
@@ -112,7 +119,7 @@ def timed(problem: Problem, adapter: Adapter, data: Any, effort: Effort, threads
     """Fit once by the clock and judge the weights that come back."""
     with warnings.catch_warnings(), threadpool_limits(threads):
         warnings.simplefilter("ignore")  # unconverged on purpose: that is what a ladder is
-        time.sleep(SETTLE)
+        settle()
         cpu, start = time.process_time(), time.perf_counter()
         model = adapter.fit(data, problem, effort, threads)
         seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
