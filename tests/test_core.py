@@ -314,3 +314,44 @@ def test_core_checks_shapes():
 
 def test_instruction_set_is_named():
     assert _core.instruction_set() in ("v4", "v3", "baseline")
+
+
+# ----------------------------------------------------------------------------------------------- rows left out at first
+
+
+def test_pegasos_remembers_scores():
+    """Each row's scores are those of the weights its step began with."""
+    p, _ = standard(losses.Hinge(), "none")
+    engine = Pegasos(t0=0.0, batch_size=p.examples.m).engine(p, "none", 0)
+    with pytest.raises(RuntimeError, match="no scores were kept"):
+        engine.lanes.scores(early=0)
+    engine.keep_scores()
+    advance(engine, 1)
+    W, _ = engine.model()
+    assert np.any(W)
+    assert_allclose(engine.lanes.scores(early=0), 0.0)
+    advance(engine, 2)
+    assert_allclose(engine.lanes.scores(early=0), p.scores(W, np.zeros(1)), rtol=1e-12)
+    again = engine.lanes.scores(early=5)
+    assert np.isnan(again).sum() == 5
+    assert_allclose(again[~np.isnan(again)], p.scores(W, np.zeros(1))[~np.isnan(again)], rtol=1e-12)
+
+
+def test_sdca_begins_without_rows_that_are_settled():
+    p, best = standard(losses.Hinge(), "none")
+    y, W = p.target[:, None], np.array([[2.0, -1.0, 0.5, 1.0]])
+    Z = p.scores(W, np.zeros(1)) + 0.01
+    engine = SDCA().engine(p, "none", 0)
+    (solver,) = engine.lanes.solvers
+    engine.leave_out(Z, W)  # of rows with u = 0 those are settled whose margin is 1 or more, and stays so
+    assert solver.active == np.count_nonzero(y * Z < 1 + 3 * 0.01) < p.examples.m
+    Z[::3] = np.nan
+    engine.leave_out(Z, W)
+    assert solver.active == np.count_nonzero(np.isnan(Z) | (y * Z < 1 + 3 * 0.01)) < p.examples.m
+    # Rows that were left out wrongly come back: the fit ends where it should.
+    solver.leave_out(10 * y, 0.0)
+    assert solver.active == 1
+    assert_allclose(run(p, engine, Limits(1e-9, 1000), Watch()).certificate.primal, best, rtol=1e-8)
+    whole = SDCA(shrinking=False).engine(p, "none", 0)
+    whole.lanes.solvers[0].leave_out(10 * y, 0.0)
+    assert whole.lanes.solvers[0].active == p.examples.m

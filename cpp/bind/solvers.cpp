@@ -176,7 +176,14 @@ void register_solvers(nb::module_& m) {
                                  : which == "second_random" ? Iterate::second_random
                                                             : Iterate::last);
             },
-            "which"_a);
+            "which"_a)
+        .def("keep_scores", [](PegasosObject& s) { s.solver->keep_scores(); })
+        .def(
+            "write_scores",
+            [](const PegasosObject& s, OutMatrix z, std::int64_t first, std::int64_t early) {
+                s.solver->scores(columns(s, z, first), std::int64_t(z.shape(1)), early);
+            },
+            nb::arg("z").noconvert(), "first"_a, "early"_a);
     define_common(pegasos_class);
 
     nb::class_<SdcaObject> sdca_class(m, "Sdca");
@@ -223,6 +230,13 @@ void register_solvers(nb::module_& m) {
                 s.solver->reactivate(z.data());
             },
             strict("z"))
+        .def(
+            "leave_out",
+            [](SdcaObject& s, Matrix<double> z, double slack) {
+                check_shape(z, s.m, s.solver->outputs(), "z");
+                s.solver->leave_out(z.data(), slack);
+            },
+            strict("z"), "slack"_a)
         .def("offsets",
              [](const SdcaObject& s) {
                  OutVector b = new_vector(s.solver->outputs());

@@ -48,6 +48,10 @@ class PegasosBase : public Solver {
  public:
     using Solver::weights;
     virtual void select(Iterate) = 0;  // what weights() returns
+    // From now on remember every row's scores as they were when it was visited.
+    virtual void keep_scores() = 0;
+    // K numbers a row; NaN for those of the `early` rows that this epoch began with.
+    virtual void scores(double* z, int64_t stride, int64_t early) const = 0;
 };
 
 template <class Rows, class Output>
@@ -88,6 +92,13 @@ class PegasosSolver final : public PegasosBase {
     bool epoch_ended() const override { return at_ == ops_.rows.rows; }
     int outputs() const override { return visible(ops_.out); }
     void select(Iterate which) override { which_ = which; }
+    void keep_scores() override { seen_.resize(U_.size()); }
+    void scores(double* z, int64_t stride, int64_t early) const override {
+        if (seen_.empty()) throw std::logic_error("no scores were kept");
+        for (int64_t i = 0; i < ops_.rows.rows; ++i) std::copy_n(&seen_[i * L_], outputs(), z + i * stride);
+        for (int64_t r = 0; r < std::min(early, ops_.rows.rows); ++r)
+            std::fill_n(z + order_[r] * stride, outputs(), std::numeric_limits<double>::quiet_NaN());
+    }
 
     void weights(double* W, double* b) const override {
         const int64_t n = ops_.rows.cols;
@@ -149,7 +160,7 @@ class PegasosSolver final : public PegasosBase {
             f("b", b_);
         f("norm", norm_), f("lag", lag_), f("sum", sum_), f("window_sum", window_sum_);
         f("next_window_sum", next_window_sum_), f("carried", carried_), f("b_sum", b_sum_);
-        f("random0", random_[0]), f("random1", random_[1]);
+        f("random0", random_[0]), f("random1", random_[1]), f("seen", seen_);
         f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("steps", steps_);
         f.scalar("window_visits", window_visits_), f.scalar("next_window_visits", next_window_visits_);
         f.scalar("window_steps", window_steps_), f.scalar("next_window_steps", next_window_steps_);
@@ -188,6 +199,7 @@ class PegasosSolver final : public PegasosBase {
             double* z = &z_[r * L_];
             ops_.dot(batch[r], v_.data(), z);
             for (int l = 0; l < L_; ++l) z[l] = scale_[l] * z[l] + b_[l];
+            if (!seen_.empty()) std::copy_n(z, int(L_), &seen_[batch[r] * L_]);
         }
         if (o_.bias == PegasosBias::batch)
             balance(batch, k);
@@ -350,7 +362,7 @@ class PegasosSolver final : public PegasosBase {
     Buffer v_, U_, window_, next_window_, pi_, b_;
     Buffer scale_, z_, g_, coef_, norm_;
     Buffer lag_{}, sum_{}, window_sum_{}, next_window_sum_{}, carried_{}, b_sum_{};
-    Buffer random_[2];
+    Buffer random_[2], seen_{};
     int64_t next_[2] = {1, 1}, draws_ = 0;
     std::vector<int64_t> order_{};
     int64_t epoch_ = 0, at_ = 0, steps_ = 0;

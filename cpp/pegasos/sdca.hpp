@@ -51,6 +51,8 @@ class SdcaBase : public Solver {
     virtual void biases(double* b) const = 0;  // offset and the constant feature's part together
     // Makes all rows active that are not settled at the scores z (rows × K, with offset and bias).
     virtual void reactivate(const double* z) = 0;
+    // Begins without the rows that are settled at the scores z (NaN: not known) even if these move by slack.
+    virtual void leave_out(const double* z, double slack) = 0;
     // Gap and loss of each part in the last epoch, every row measured when it was visited.
     virtual void online(double* gap, double* loss) const = 0;
     virtual void penalties(double* penalty) const = 0;  // (λ/2)‖w‖² of each part
@@ -125,16 +127,14 @@ class SdcaState : public SdcaBase {
     }
     void reactivate(const double* z) override {
         if (active() == ops_.rows.rows) return;
-        const int K = outputs();
-        Buffer lanes(L_), u(L_);
-        active_.clear();
-        for (int64_t i = 0; i < ops_.rows.rows; ++i) {
-            std::copy_n(z + i * K, K, lanes.begin());
-            std::copy_n(&u_[i * L_], K, u.begin());
-            if (!ops_.out.settled(i, lanes.data(), u.data(), slack_)) active_.push_back(i);
-        }
-        if (active_.empty()) active_.push_back(0);
+        choose(z);
         if (epoch_ended()) restart_ = true;
+    }
+    void leave_out(const double* z, double slack) override {
+        if (!o_.shrinking || !std::isfinite(slack)) return;
+        slack_ = slack;
+        choose(z);
+        new_epoch();
     }
 
     State state() const override {
@@ -148,6 +148,22 @@ class SdcaState : public SdcaBase {
     }
 
  protected:
+    // Makes those rows active that are not settled at the scores z.
+    void choose(const double* z) {
+        const int K = outputs();
+        Buffer lanes(L_), u(L_);
+        active_.resize(ops_.rows.rows);
+        int64_t count = 0;
+        for (int64_t i = 0; i < ops_.rows.rows; ++i) {
+            for (int k = 0; k < K; ++k) lanes[k] = z[i * K + k], u[k] = double(u_[i * L_ + k]);
+            // Without a branch, which nobody could predict.
+            active_[count] = i;
+            count += std::isnan(lanes[0]) | !ops_.out.settled(i, lanes.data(), u.data(), slack_);
+        }
+        if (count == 0) active_[count++] = 0;
+        active_.resize(count);
+    }
+
     template <class F>
     void fields(F& f) {
         f("W", W_), f("u", u_), f("offset", offset_), f("value", value_), f("gap", gap_);
@@ -168,7 +184,7 @@ class SdcaState : public SdcaBase {
             order_ = active_;
             reorder(order_, o_.sampling, o_.seed, epoch_);
         }
-        jumps_ = jumps(o_.sampling, active());
+        jumps_ = jumps(o_.sampling, active()) || active() < ops_.rows.rows;
         at_ = 0;
         restart_ = false;
     }

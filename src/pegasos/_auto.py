@@ -4,8 +4,8 @@ First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a co
 cost grows with the square of the number of columns. So narrow data whose predicted epochs cost more than those
 iterations go to a second-order method at once: the interior point method where the problem is tiny, for its accuracy,
 Newton's method for smooth losses, and smoothed Newton for the others. Everything else begins with an epoch of Pegasos,
-whose dual point, scaled by the best factor, starts SDCA (several outputs begin with SDCA itself); if its gap then falls
-too slowly, narrow data still change over.
+whose dual point, scaled by the best factor, starts SDCA, at first without the rows it saw far from a kink (several
+outputs begin with SDCA itself); if its gap then falls too slowly, narrow data still change over.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pegasos._certificate import Bounds, feasible
 from pegasos._data import Array
 from pegasos._engine import saved
 from pegasos._problem import Problem
-from pegasos._stochastic import DualAscentEngine, warm_bias
+from pegasos._stochastic import DualAscentEngine, SubgradientEngine, warm_bias
 from pegasos.solvers import SDCA, SOLVERS, InteriorPoint, Pegasos, SmoothedNewton, Solver
 
 #: Columns beyond which the normal matrix is not considered.
@@ -76,6 +76,8 @@ class AutoEngine:
             # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
             self._enter(Pegasos() if problem.outputs == 1 else self.sdca)
             self.pretended = Pegasos()._t0(problem)
+            if isinstance(self.engine, SubgradientEngine):
+                self.engine.keep_scores()
 
     def _enter(self, solver: Solver) -> None:
         self.stage, self.engine = solver.name, solver.engine(self.problem, self.intercept, self.seed)
@@ -111,10 +113,10 @@ class AutoEngine:
     def _to_sdca(self) -> None:
         """Hand Pegasos' dual point over, scaled by the factor that raises its dual value most."""
         problem = self.problem
-        u = self.engine.duals()
+        assert isinstance(self.engine, SubgradientEngine)
         (W, _), m = self.engine.model(), problem.examples.m
-        assert u is not None
-        assert W is not None
+        # What the first tenth of an epoch saw is too long ago to tell anything.
+        u, Z = self.engine.lanes.duals(), self.engine.lanes.scores(early=m // 10)
         # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the steps t0 that were only pretended.
         W = W * ((m + self.pretended) / m)
         # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
@@ -122,15 +124,17 @@ class AutoEngine:
         scale = np.clip(problem.mean_conjugates(u) / norms, 0.0, 1.0)
         u, W = u * scale, np.ascontiguousarray(W * scale[:, None])
         self.spent += self.engine.epochs
-        self._enter_sdca(u, warm_bias(problem, W), W)
+        engine = self._enter_sdca(u, warm_bias(problem, W), W)
+        engine.leave_out(Z, W)
+        if problem.hardness > 10:
+            engine.next_check = 0.0  # with this much regularisation an epoch after Pegasos is often enough
 
-    def _enter_sdca(self, u: Array, b: Array, W: Array | None = None) -> None:
+    def _enter_sdca(self, u: Array, b: Array, W: Array | None = None) -> DualAscentEngine:
         engine = self.sdca.engine(self.problem, self.intercept, self.seed)
         assert isinstance(engine, DualAscentEngine)
-        if W is not None and self.problem.hardness > 10:
-            engine.next_check = 1.0  # with this much regularisation an epoch after Pegasos is often enough
         engine.start(np.ascontiguousarray(u), b, W)
         self.stage, self.engine = "sdca", engine
+        return engine
 
     def start(self, u: Array, b: Array) -> None:
         """Begin with SDCA at the dual point u, unless a second-order method is at work."""

@@ -96,11 +96,15 @@ class LaneGroups:
         """Their means over the last epoch, from solvers that keep them."""
         return self._collect("write_averages")
 
-    def _collect(self, write: str) -> Array:
-        u = np.empty((self.rows, self.outputs))
+    def scores(self, early: int) -> Array:
+        """The rows' scores when they were visited, from solvers that keep them; NaN for an epoch's ``early`` rows."""
+        return self._collect("write_scores", early)
+
+    def _collect(self, write: str, *options: int) -> Array:
+        numbers = np.empty((self.rows, self.outputs))
         for solver, part in self.parts():
-            getattr(solver, write)(u, part.start)
-        return u
+            getattr(solver, write)(numbers, part.start, *options)
+        return numbers
 
     def state(self) -> dict[str, Any]:
         """The solvers' states, keyed by group."""

@@ -96,6 +96,11 @@ class SubgradientEngine(_Stepwise):
         for solver in self.lanes.solvers:
             solver.select(which)
 
+    def keep_scores(self) -> None:
+        """Remember from now on every row's scores as they were when it was visited."""
+        for solver in self.lanes.solvers:
+            solver.keep_scores()
+
     def model(self) -> tuple[Array, Array]:
         if self.output != "random":
             return self.lanes.weights()
@@ -224,6 +229,18 @@ class DualAscentEngine(_Stepwise):
             return False
         self.guess = loss + np.concatenate([s.penalties() for s in self.lanes.solvers])
         return bool(np.all((gap <= hope * self.guess) | self.finished))
+
+    def leave_out(self, Z: Array, W: Array) -> None:
+        """Begin without the rows that are settled at the scores Z (NaN: not known), true some time before W = W(u).
+
+        Their slack is three times the root mean square by which scores have moved since, measured on some rows.
+        """
+        problem = self.problem
+        some = np.linspace(0, problem.examples.m - 1, min(problem.examples.m, 1000)).astype(np.int64)
+        now = np.asarray(problem.examples.rows.scores(W, self._biases(), problem.threads, some))
+        slack = 3 * float(np.sqrt(np.nanmean((now - Z[some]) ** 2)))
+        for solver, part in self.lanes.parts():
+            solver.leave_out(np.ascontiguousarray(Z[:, part]), slack)
 
     def reactivate(self, Z: Array) -> None:
         """Make those shrunk rows active again that are not settled at the scores Z."""
