@@ -88,9 +88,10 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
         p.W = this->W_;
         p.moves.clear();
         p.gain = p.value = p.gap = 0;
+        const bool jumping = this->jumping();
         for (; first < last; ++first) {
             const int64_t i = *first;
-            if (this->jumps_ && first + 3 < last) ops.rows.prefetch(first[3]);
+            if (jumping && first + 3 < last) ops.rows.prefetch(first[3]);
             const double c = this->c_[i], share = this->share(i), old = this->u_[i];
             if (c == 0) continue;
             double z, u = old;

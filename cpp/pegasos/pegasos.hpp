@@ -20,6 +20,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "pegasos/bias.hpp"
 #include "pegasos/solver.hpp"

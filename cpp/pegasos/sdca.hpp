@@ -175,6 +175,11 @@ class SdcaState : public SdcaBase {
 
     double share(int64_t i) const { return c_[i] * unit_; }  // of row i in w(u)
 
+    // Whether this epoch jumps about in memory: streams with gaps are none.
+    bool jumping() const {
+        const int64_t visited = int64_t(order_.size());
+        return visited < ops_.rows.rows || jumps(o_.sampling, visited);
+    }
     void new_epoch() {
         if (o_.sampling == Sampling::iid) {
             Rng rng(o_.seed, std::uint64_t(epoch_));
@@ -184,7 +189,6 @@ class SdcaState : public SdcaBase {
             order_ = active_;
             reorder(order_, o_.sampling, o_.seed, epoch_);
         }
-        jumps_ = jumps(o_.sampling, active()) || active() < ops_.rows.rows;
         at_ = 0;
         restart_ = false;
     }
@@ -213,7 +217,7 @@ class SdcaState : public SdcaBase {
     Buffer value_, gap_, last_value_, last_gap_;
     int64_t epoch_ = 0, at_ = 0;
     double unit_ = 1 / (o_.lam * c_.total), visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
-    bool restart_ = false, jumps_ = true;
+    bool restart_ = false;
 };
 
 template <class Rows, class Output, class Real = double>
@@ -229,8 +233,9 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         this->begin_if_ended();
         if constexpr (in_single) begin_visits();
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
+        const bool jumping = this->jumping();
         for (; this->at_ < stop; ++this->at_) {
-            if (this->jumps_ && this->at_ + ahead < int64_t(this->order_.size())) {
+            if (jumping && this->at_ + ahead < int64_t(this->order_.size())) {
                 const int64_t later = this->order_[this->at_ + ahead];
                 this->ops_.rows.prefetch(later);
                 __builtin_prefetch(&this->u_[later * this->L_]);
