@@ -486,3 +486,48 @@ def test_the_generator_is_pinned():
     """The same seed gives the same order on every platform, for ever."""
     assert _core.epoch_order(8, 2, 0, 0).tolist() == [5, 7, 0, 3, 2, 4, 6, 1]
     assert _core.epoch_order(8, 0, 1, 2).tolist() == [4, 1, 4, 2, 6, 4, 0, 2]
+
+
+@pytest.mark.parametrize("m", [1024, 1025, 3000, 70_000])
+def test_local_orders_keep_neighbours_together(m):
+    """Every row once, another order each epoch; long lists go forward in a few streams at a time."""
+    orders = [np.asarray(_core.epoch_order(m, 2, 9, epoch, local=True)) for epoch in range(2)]
+    for order in orders:
+        assert np.array_equal(np.sort(order), np.arange(m))
+    assert not np.array_equal(*orders)
+    whole = np.array_equal(orders[0], _core.epoch_order(m, 2, 9, 0))
+    assert whole == (m <= 1024)
+    assert (np.mean(orders[0][:-8] + 1 == orders[0][8:]) > 0.5) == (m > 1024)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "several classes", "real"])
+@pytest.mark.parametrize("alike", [False, True])
+def test_neighbours_are_kept_together_only_if_their_targets_are_not_alike(kind, alike):
+    """A file sorted by class, or by target, is mixed wholly; any other is read in streams."""
+    m, rng = 1500, np.random.default_rng(3)
+    X = rng.normal(size=(m, 3))
+    y = {"two classes": np.sign(X[:, 0]), "several classes": rng.integers(0, 3, m), "real": X @ [1, 2, 3]}[kind]
+    if alike:
+        X, y = X[np.argsort(y)], np.sort(y)
+    loss = losses.EpsilonInsensitive() if kind == "real" else losses.Hinge()
+    p = problem(X, y, loss, 0.01)
+    engine = run(p, Pegasos(t0=30.0), 1, seed=7)
+    order = np.asarray(_core.epoch_order(m, 2, 7, 0, local=not alike))[:, None]
+    signs = [np.where(y == k, 1.0, -1.0) for k in range(3)] if kind == "several classes" else [y]
+    expected = [o.pegasos(X, sign, order, lam=0.01, loss=oracle(loss), t0=30.0)[-1] for sign in signs]
+    assert_allclose(engine.model()[0], expected, **TIGHT)
+
+
+@pytest.mark.parametrize("m", [5000, 70_000])
+def test_a_file_sorted_by_class_is_learnt_as_well_as_a_mixed_one(m):
+    """After three epochs of Pegasos: the window certificate."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], m)
+    X = (rng.normal(size=(m, 6)) + 0.7 * y[:, None] + 2.0).astype(np.float32)
+    gaps = []
+    for order in (np.arange(m), np.argsort(y, kind="stable")):
+        p = problem(X[order], y[order], losses.Hinge(), 1e-3)
+        engine = run(p, Pegasos(), 3)
+        bounds = certify(p, *engine.model(), engine.duals())
+        gaps.append(bounds.gap[0] / bounds.primal[0])
+    assert gaps[1] < 2 * gaps[0]

@@ -221,16 +221,17 @@ void register_passes(nb::module_& m) {
 
     m.def(
         "epoch_order",
-        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch, std::int64_t chunk) {
+        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch, std::int64_t chunk,
+           bool local) {
             std::vector<std::int64_t> order;
-            const Sampling drawn(Sampling::Scheme(sampling), std::max<std::int64_t>(chunk, 1));
+            const Sampling drawn(Sampling::Scheme(sampling), std::max<std::int64_t>(chunk, 1), local);
             epoch_order(order, rows, drawn, seed, epoch);
             auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
             std::copy(order.begin(), order.end(), p);
             nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<std::int64_t*>(q); });
             return nb::ndarray<std::int64_t, nb::numpy, nb::ndim<1>>(p, {order.size()}, owner);
         },
-        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a, "chunk"_a = 1);
+        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a, "chunk"_a = 1, "local"_a = false);
 
     m.def(
         "simplex_qp",

@@ -49,11 +49,20 @@ Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, do
     return d;
 }
 
-Sampling sampling_named(const std::string& name, const RowsObject& rows) {
+bool neighbours_alike(const Targets& targets, std::int64_t m) {
+    if (const double* y = targets.value)
+        return pegasos::neighbours_alike(
+            m, [y](std::int64_t i, std::int64_t j) { return (y[i] - y[j]) * (y[i] - y[j]); });
+    const std::int32_t* k = targets.label;
+    return pegasos::neighbours_alike(m, [k](std::int64_t i, std::int64_t j) { return double(k[i] != k[j]); });
+}
+
+Sampling sampling_named(const std::string& name, const RowsObject& rows, const Targets& targets) {
+    const bool local = !neighbours_alike(targets, rows.rows());
     if (name == "iid") return Sampling::iid;
-    if (name == "fixed") return Sampling::fixed;
-    if (name == "permutation") return Sampling::permutation;
-    if (name == "chunked") return {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())};
+    if (name == "fixed") return {Sampling::fixed, 0, local};
+    if (name == "permutation") return {Sampling::permutation, 0, local};
+    if (name == "chunked") return {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz()), local};
     throw std::invalid_argument("sampling '" + name + "' is none of iid, fixed, permutation, chunked");
 }
 
@@ -150,12 +159,12 @@ void register_solvers(nb::module_& m) {
                 o.schedule = schedule == "pegasos" ? Schedule::pegasos
                              : schedule == "norma" ? Schedule::norma
                                                    : Schedule::constant;
-                o.sampling = sampling_named(sampling, rows);
                 o.average = average, o.random = random, o.feature = feature, o.seed = seed;
                 o.bias = bias == "subgradient" ? PegasosBias::subgradient
                          : bias == "batch"     ? PegasosBias::batch
                                                : PegasosBias::none;
                 const Data d = read_data(rows, targets, weight, total, first, count);
+                o.sampling = sampling_named(sampling, rows, d.targets);
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); },
@@ -197,10 +206,10 @@ void register_solvers(nb::module_& m) {
                 SdcaOptions o;
                 o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking,
                 o.blocks = blocks;
-                o.threads = threads, o.single = single, o.sampling = sampling_named(sampling, rows),
-                o.seed = seed;
+                o.threads = threads, o.single = single, o.seed = seed;
                 check_length(squared_norms, rows.rows(), "squared_norms");
                 const Data d = read_data(rows, targets, weight, total, first, count);
+                o.sampling = sampling_named(sampling, rows, d.targets);
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) {
