@@ -347,6 +347,30 @@ def test_bad_pointers_are_found(index, at, value, row):
         examples(A)
 
 
+@several
+@given(
+    lengths=st.lists(st.sampled_from([0, 0, 1, 2, 3, 9]), min_size=1, max_size=150),
+    faults=st.integers(0, 3),
+    seed=st.integers(0, 2**32 - 1),
+    index=st.sampled_from([np.int32, np.int64]),
+)
+def test_what_is_wrong_with_column_indices_is_found_wherever_it_is(lengths, faults, seed, index):
+    """Rows are looked at many at a time, and their borders lie anywhere."""
+    rng = np.random.default_rng(seed)
+    lengths[0] = max(lengths[0], 1)
+    rows = [np.sort(rng.choice(12, length, replace=False)) for length in lengths]
+    indices, indptr = np.concatenate(rows).astype(index), np.concatenate([[0], np.cumsum(lengths)]).astype(index)
+    indices[rng.integers(0, len(indices), faults)] = rng.integers(-2, 15, faults)
+    values = rng.normal(size=len(indices))
+    found = _core.Rows.csr(values, indices, indptr, 12).inspect(1)
+    rows = [indices[lo:hi] for lo, hi in itertools.pairwise(indptr)]
+    outside = [(i, j) for i, row in enumerate(rows) for j in row if not 0 <= j < 12]
+    assert found["repeated"] == any(np.any(np.diff(row) <= 0) for row in rows)
+    assert (found["bad_index_row"], found["bad_index"]) == (outside[0] if outside else (-1, 0))
+    norms = [values[lo:hi] @ values[lo:hi] for lo, hi in itertools.pairwise(indptr)]
+    assert_allclose(found["squared_norms"], norms, rtol=1e-14)
+
+
 def test_repeated_and_unsorted_are_told():
     X = matrix()
     assert not view(csr(X, np.float64, np.int32)).inspect(1)["repeated"]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "pegasos/parallel.hpp"
 #include "pegasos/solver.hpp"
@@ -10,6 +11,7 @@ namespace pegasos {
 namespace {
 
 constexpr int64_t stretch = 2048;  // rows a task looks at
+constexpr int64_t tile = 64;       // rows that are looked at again while they are in the cache
 constexpr int64_t ahead = 4;       // rows between asking the cache for a sparse row and reading it
 
 template <class F>
@@ -23,26 +25,37 @@ void each_stretch(int64_t rows, int threads, F&& f) {
                  [&](int64_t t) { f(t, t * stretch, std::min(rows, (t + 1) * stretch)); });
 }
 
+// Whether columns increase within each of the rows first … last − 1: if so, they descend only from a row to
+// the next. One loop over all entries, which is vectorised.
 template <class T, class I>
-void check_row(const CsrRows<T, I>& r, int64_t i, Inspection& found) {
-    // Indices that increase are all inside if the first and the last are. No branch in the loop: it is
-    // vectorised.
-    const int64_t first = r.indptr[i], last = r.indptr[i + 1];
-    if (first == last) return;
-    I repeated = 0;
-    for (int64_t p = first; p + 1 < last; ++p) repeated |= I(r.indices[p + 1] <= r.indices[p]);
-    bool outside = r.indices[first] < 0 || r.indices[last - 1] >= r.cols;
-    if (repeated)
-        outside = std::any_of(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
-    found.repeated |= repeated != 0;
-    if (outside && found.bad_index_row < 0) {
-        const auto wrong =
-            std::find_if(r.indices + first, r.indices + last, [&](I j) { return j < 0 || j >= r.cols; });
-        found.bad_index_row = i, found.bad_index = int64_t(*wrong);
+bool increasing(const CsrRows<T, I>& r, int64_t first, int64_t last) {
+    const int64_t begin = r.indptr[first], end = r.indptr[last];
+    I descents = 0, between_rows = 0;
+    for (int64_t p = begin; p + 1 < end; ++p) descents += I(r.indices[p + 1] <= r.indices[p]);
+    for (int64_t i = first; i < last; ++i) {
+        const int64_t p = r.indptr[i];
+        if (p > begin && p < int64_t(r.indptr[i + 1])) between_rows += I(r.indices[p] <= r.indices[p - 1]);
+    }
+    return descents == between_rows;
+}
+
+template <class T, class I>
+void check_indices(const CsrRows<T, I>& r, int64_t first, int64_t last, Inspection& found) {
+    const auto wrong = [&](I j) { return j < 0 || j >= r.cols; };
+    const bool in_order = increasing(r, first, last);
+    for (int64_t i = first; i < last; ++i) {
+        const I *begin = r.indices + r.indptr[i], *end = r.indices + r.indptr[i + 1];
+        if (begin == end) continue;
+        // Columns that increase are all inside if the first and the last are.
+        const bool row_in_order = in_order || std::adjacent_find(begin, end, std::greater_equal<I>()) == end;
+        found.repeated |= !row_in_order;
+        const bool outside = row_in_order ? wrong(*begin) || wrong(end[-1]) : std::any_of(begin, end, wrong);
+        if (outside && found.bad_index_row < 0)
+            found.bad_index_row = i, found.bad_index = int64_t(*std::find_if(begin, end, wrong));
     }
 }
 template <class T>
-void check_row(const DenseRows<T>&, int64_t, Inspection&) {}
+void check_indices(const DenseRows<T>&, int64_t, int64_t, Inspection&) {}
 
 template <class T, class I>
 void check_pointers(const CsrRows<T, I>& r, int64_t stored, Inspection& found) {
@@ -63,16 +76,20 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
         std::vector<Inspection> parts((rows.rows + stretch - 1) / stretch);
         each_stretch(rows.rows, threads, [&](int64_t t, int64_t first, int64_t last) {
             Inspection& found = parts[t];
-            for (int64_t i = first; i < last; ++i) {
-                if (i + ahead < rows.rows) rows.prefetch(i + ahead);
-                check_row(rows, i, found);
-                squared_norms[i] = rows.squared_norm(i);
-                // ‖x‖² is finite only if every entry is; a finite row may still overflow it.
-                if (!std::isfinite(squared_norms[i]) && found.bad_value_row < 0)
-                    rows.each(i, [&](int64_t j, double x) {
-                        if (!std::isfinite(x) && found.bad_value_row < 0)
-                            found.bad_value_row = i, found.bad_value_col = j;
-                    });
+            // A tile is looked at twice, while the next one is on its way to the cache.
+            for (int64_t begin = first; begin < last; begin += tile) {
+                const int64_t end = std::min(last, begin + tile);
+                check_indices(rows, begin, end, found);
+                for (int64_t i = begin; i < end; ++i) {
+                    if (i + tile < rows.rows) rows.prefetch(i + tile);
+                    squared_norms[i] = rows.squared_norm(i);
+                    // ‖x‖² is finite only if every entry is; a finite row may still overflow it.
+                    if (!std::isfinite(squared_norms[i]) && found.bad_value_row < 0)
+                        rows.each(i, [&](int64_t j, double x) {
+                            if (!std::isfinite(x) && found.bad_value_row < 0)
+                                found.bad_value_row = i, found.bad_value_col = j;
+                        });
+                }
             }
         });
         for (const auto& p : parts) {
@@ -86,9 +103,6 @@ Inspection inspect(const AnyRows& any, int64_t stored, double* squared_norms, in
 }
 
 namespace {
-
-constexpr int64_t tile =
-    64;  // rows whose scores are computed and which are added up while they are in the cache
 
 // z (a stretch of Z's column k0 and the count − 1 after it) = scores of the rows first … last − 1.
 template <class Rows>
@@ -199,10 +213,9 @@ void pass(const Rows& rows, Subset subset, const Task& task, int threads) {
             for (int64_t j = 0; j < n * L; ++j) sum[j] += parts[t][j];
         if (task.sum) from_lanes(sum.data(), n, L, here, task.sum + k0 * n);
         if (task.squares) {
-            double square[simd::lane_block] = {};
-            for (int64_t j = 0; j < n * L; j += L)
-                for (int l = 0; l < L; ++l) square[l] += sum[j + l] * sum[j + l];
-            std::copy_n(square, here, task.squares + k0);
+            double squares[simd::lane_block];
+            squared_lanes(sum.data(), n, L, squares);
+            std::copy_n(squares, here, task.squares + k0);
         }
         if (task.Z && !task.W) {
             weights = sum.data();

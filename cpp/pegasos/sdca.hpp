@@ -74,6 +74,7 @@ class SdcaState : public SdcaBase {
           u_(rows.rows * L_),
           offset_(L_),
           active_(rows.rows),
+          settled_(rows.rows),
           value_(ops_.out.parts()),
           gap_(ops_.out.parts()),
           last_value_(value_.size()),
@@ -95,8 +96,7 @@ class SdcaState : public SdcaBase {
         if constexpr (std::is_same_v<Real, float>)
             square_lanes()(W_.data(), ops_.rows.cols + 1, L_, squares.data());
         else
-            for (int64_t j = 0; j <= ops_.rows.cols; ++j)
-                for (int l = 0; l < L_; ++l) squares[l] += W_[j * L_ + l] * W_[j * L_ + l];
+            squared_lanes(W_.data(), ops_.rows.cols + 1, L_, squares.data());
         std::fill_n(penalty, parts(), 0.0);
         for (int l = 0; l < visible(ops_.out); ++l) penalty[ops_.out.part(l)] += 0.5 * o_.lam * squares[l];
     }
@@ -121,7 +121,7 @@ class SdcaState : public SdcaBase {
         for (int64_t i = 0; i < ops_.rows.rows; ++i)
             for (int k = 0; k < K; ++k) {
                 u_[i * L_ + k] = Real(u[i * K + k]);
-                bias[k] += o_.feature * c_[i] * u[i * K + k] / (o_.lam * c_.total);
+                bias[k] += o_.feature * share(i) * u[i * K + k];
             }
         for (int k = 0; k < K; ++k) offset_[k] = offset[k], W_[n * L_ + k] = Real(bias[k]);
     }
@@ -162,6 +162,22 @@ class SdcaState : public SdcaBase {
         }
         if (count == 0) active_[count++] = 0;
         active_.resize(count);
+        std::fill(settled_.begin(), settled_.end(), 0);
+    }
+
+    // Rows that were found settled in this epoch leave the active ones, unless none would be left.
+    void drop_settled() {
+        const int64_t first = active_[0];
+        std::size_t count = 0;
+        for (const int64_t i : active_) {  // without a branch here, too
+            active_[count] = i;
+            count += !settled_[i];
+            settled_[i] = 0;
+        }
+        if (count > 0)
+            active_.resize(count);
+        else
+            active_[0] = first;
     }
 
     template <class F>
@@ -171,6 +187,7 @@ class SdcaState : public SdcaBase {
         f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("visits", visits_),
             f.scalar("slack", slack_);
         f.scalar("worst", worst_), f.scalar("sigma", sigma_), f.scalar("restart", restart_);
+        f("settled", settled_);
     }
 
     double share(int64_t i) const { return c_[i] * unit_; }  // of row i in w(u)
@@ -214,6 +231,7 @@ class SdcaState : public SdcaBase {
     LaneBuffer<Real> W_, u_;
     Buffer offset_;
     std::vector<int64_t> active_, order_{};
+    LaneBuffer<char> settled_;  // what this epoch found each row to be, for drop_settled
     Buffer value_, gap_, last_value_, last_gap_;
     int64_t epoch_ = 0, at_ = 0;
     double unit_ = 1 / (o_.lam * c_.total), visits_ = 0, slack_ = infinity, worst_ = 0, sigma_ = 0;
@@ -232,6 +250,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
     void advance(int64_t rows) override {
         this->begin_if_ended();
         if constexpr (in_single) begin_visits();
+        allowed_ = slack();
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
         const bool jumping = this->jumping();
         for (; this->at_ < stop; ++this->at_) {
@@ -246,6 +265,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
                           !in_single)  // those are few enough, in huge pages
                 if (this->at_ + 1 < int64_t(this->order_.size()))
                     this->ops_.rows.prefetch_weights(this->order_[this->at_ + 1], this->W_.data(), this->L_);
+            if (this->at_ % 64 == 0) allowed_ = slack();
             visit(this->order_[this->at_]);
             this->visits_ += 1;
         }
@@ -253,14 +273,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         if (this->epoch_ended()) {
             if (drift_.count > 0) this->worst_ = 2 * std::sqrt(drift_.squares / drift_.count);
             drift_ = {};
-            if (!dead_.empty()) {  // both sorted: what was shrunk leaves the list, the rest keeps its order
-                std::sort(dead_.begin(), dead_.end());
-                std::vector<int64_t> rest;
-                std::set_difference(this->active_.begin(), this->active_.end(), dead_.begin(), dead_.end(),
-                                    std::back_inserter(rest));
-                if (!rest.empty()) this->active_.swap(rest);
-                dead_.clear();
-            }
+            this->drop_settled();
             this->finish_epoch();
         }
     }
@@ -279,12 +292,10 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         State s = SdcaState<Rows, Output, Real>::state();
         s.emplace_back("mean", Buffer(mean_.begin(), mean_.end()));
         s.emplace_back("drift", Buffer{drift_.squares, drift_.count});
-        s.emplace_back("dead", Buffer(dead_.begin(), dead_.end()));
         return s;
     }
     void restore(const State& s) override {
         SdcaState<Rows, Output, Real>::restore(s);
-        FieldReader{s}("dead", dead_);
         FieldReader{s}("mean", mean_);
         Buffer drift(2);
         FieldReader{s}("drift", drift);
@@ -323,7 +334,6 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         lanes_.value = sums_.data(), lanes_.gap = sums_.data() + L;
         lanes_.feature = float(this->ops_.feature);
         lanes_.moved = numbers_.data() + 2 * L, lanes_.open = numbers_.data() + 3 * L;
-        lanes_.slack = float(slack());
     }
     void end_visits() {
         for (int k = 0; k < this->outputs(); ++k)
@@ -339,12 +349,12 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         if (c == 0) return;
         lanes_.u = &this->u_[i * this->L_], lanes_.mean = &mean_[i * this->L_];
         lanes_.rest = 1 - float(this->at_) / float(this->order_.size());
-        if (this->at_ % 64 == 0) lanes_.slack = float(slack());
+        lanes_.slack = float(allowed_);
         lanes_.own = out.label[i] - out.first;
         lanes_.c = float(c), lanes_.share = float(share);
         lanes_.q = float((this->x2_[i] + feature * feature) * share);
         visit_margins(this->ops_.rows, i, this->L_, lanes_);
-        if (lanes_.settled && this->o_.shrinking) dead_.push_back(i);
+        this->settled_[i] = lanes_.settled && this->o_.shrinking;
     }
 
     void visit(int64_t i)
@@ -370,11 +380,8 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
             next_[l] = change * share;
             most = std::max(most, std::abs(change));
         }
-        if (most > 0) {
-            ops.axpy(i, next_.data(), this->W_.data());
-        } else if (this->o_.shrinking && ops.out.settled(i, z_.data(), u, slack())) {
-            dead_.push_back(i);
-        }
+        if (most > 0) ops.axpy(i, next_.data(), this->W_.data());
+        this->settled_[i] = !(most > 0) && this->o_.shrinking && ops.out.settled(i, z_.data(), u, allowed_);
     }
 
     Buffer z_, next_;         // in double precision
@@ -383,7 +390,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
     LaneBuffer<float> numbers_{};
     Buffer sums_{};
     Drift drift_{};
-    std::vector<int64_t> dead_{};
+    double allowed_ = 0;  // slack() as it was a few visits ago
 };
 
 // Outputs for which there is single precision.

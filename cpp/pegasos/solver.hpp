@@ -54,6 +54,17 @@ void to_lanes(const double* W, int64_t n, int L, int K, Real* lanes) {
     each_weight(n, K, [=](int k, int64_t j) { lanes[j * L + k] = Real(W[k * n + j]); });
 }
 
+// Σ_j W[j*L + l]² of each lane l.
+inline void squared_lanes(const double* lanes, int64_t n, int L, double* squares) {
+    if (L == 1) {  // several sums at a time, where one would wait for each addition
+        squares[0] = simd::kernels<double>().squared_norm(lanes, n);
+        return;
+    }
+    std::fill_n(squares, L, 0.0);
+    for (int64_t j = 0; j < n; ++j)
+        for (int l = 0; l < L; ++l) squares[l] += lanes[j * L + l] * lanes[j * L + l];
+}
+
 // A solver's state as named arrays of doubles (integers below 2⁵³ are exact): enough to go on to the same
 // bits.
 using State = std::vector<std::pair<std::string, Buffer>>;

@@ -20,10 +20,11 @@ from pegasos._problem import Problem
 #: Classes whose weights share a cache line, in double and in single precision.
 GROUP, SINGLE_GROUP = 8, 16
 
-#: Fields of a C++ solver's state that are lists of rows, and those that count something.
-ROW_LISTS = ("active", "order", "dead")
+#: Fields of a C++ solver's state that are lists of rows, those that say yes or no, and those that count something.
+ROW_LISTS = ("active", "order")
+FLAGS = ("restart", "settled")
 WINDOW_COUNTS = ("window_visits", "next_window_visits", "window_steps", "next_window_steps")
-COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", "restart", *WINDOW_COUNTS)
+COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", *WINDOW_COUNTS)
 
 #: Whole numbers up to here are exact in float64.
 EXACT = 2.0**53
@@ -124,6 +125,8 @@ class LaneGroups:
         for name, fresh in like.items():
             if name in ROW_LISTS:
                 fields[name] = saved(state, name, (None,), low=0, high=last, whole=True)
+            elif name in FLAGS:
+                fields[name] = saved(state, name, fresh.shape, low=0, high=1, whole=True)
             elif name in COUNTS:
                 fields[name] = saved(state, name, (1,), low=0, high=EXACT, whole=True)
             else:
