@@ -10,6 +10,7 @@ from conftest import CASES, SCALAR, advance, optimum, problem, solve, standard, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 from pegasos import _core, losses
 from pegasos._data import encode_labels, row_weights
@@ -355,3 +356,17 @@ def test_sdca_begins_without_rows_that_are_settled():
     whole = SDCA(shrinking=False).engine(p, "none", 0)
     whole.lanes.solvers[0].leave_out(10 * y, 0.0)
     assert whole.lanes.solvers[0].active == p.examples.m
+
+
+@pytest.mark.parametrize("strong", [False, True])
+def test_auto_leaves_rows_out_only_under_strong_regularisation(strong):
+    """Otherwise an epoch of Pegasos is too far from the optimum to tell which rows matter."""
+    m, rng = 2000, np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], m)
+    X = sparse.random(m, 4000, density=1e-3, format="lil", random_state=0)  # too wide for second-order methods
+    X[:, 0] = (y * rng.uniform(0, 2, m))[:, None]
+    p = problem(X.tocsr(), y, losses.Hinge(), 0.02 if strong else 0.002)
+    assert (p.hardness > 10) == strong
+    engine = advance(Auto().engine(p, "none", 0), 1.01)
+    assert engine.stage == "sdca"
+    assert (engine.engine.epochs < 1) == strong

@@ -4,8 +4,9 @@ First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a co
 cost grows with the square of the number of columns. So narrow data whose predicted epochs cost more than those
 iterations go to a second-order method at once: the interior point method where the problem is tiny, for its accuracy,
 Newton's method for smooth losses, and smoothed Newton for the others. Everything else begins with an epoch of Pegasos,
-whose dual point, scaled by the best factor, starts SDCA, at first without the rows it saw far from a kink (several
-outputs begin with SDCA itself); if its gap then falls too slowly, narrow data still change over.
+whose dual point, scaled by the best factor, starts SDCA, under strong regularisation at first without the rows it saw
+far from a kink (several outputs begin with SDCA itself); if its gap then falls too slowly, narrow data still change
+over.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ ENTRY, MULTIPLICATION = 1.5, 0.05
 
 #: Iterations of a second-order method, and the share of rows with curvature: the rows near a kink, or all.
 ITERATIONS, CURVED = 25, 0.2
+
+#: κ beyond which an epoch of Pegasos ends near the optimum, so that its scores tell which rows matter.
+EASY = 10.0
 
 #: What an engine of this kind goes through; a saved state holds the index.
 STAGES = ("pegasos", "sdca", "smoothed_newton", "interior_point")
@@ -69,14 +73,14 @@ class AutoEngine:
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
         self.cost = second_order_cost(problem)
-        self.tiny = self.cost < TINY
+        self.tiny, self.easy = self.cost < TINY, problem.hardness > EASY
         if self.cost < max(first_order_cost(problem), TINY):
             self._enter_second_order()
         else:
             # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
             self._enter(Pegasos() if problem.outputs == 1 else self.sdca)
             self.pretended = Pegasos()._t0(problem)
-            if isinstance(self.engine, SubgradientEngine):
+            if isinstance(self.engine, SubgradientEngine) and self.easy:
                 self.engine.keep_scores()
 
     def _enter(self, solver: Solver) -> None:
@@ -107,7 +111,7 @@ class AutoEngine:
 
     def due(self, tol: float) -> bool:
         # One epoch of Pegasos is rarely enough for a tight tolerance, and looking costs as much as going on.
-        enough = 1e-2 if self.problem.hardness > 10 else 0.1
+        enough = 1e-2 if self.easy else 0.1
         return self.engine.due(tol) and (self.stage != "pegasos" or tol >= enough)
 
     def _to_sdca(self) -> None:
@@ -115,19 +119,20 @@ class AutoEngine:
         problem = self.problem
         assert isinstance(self.engine, SubgradientEngine)
         (W, _), m = self.engine.model(), problem.examples.m
-        # What the first tenth of an epoch saw is too long ago to tell anything.
-        u, Z = self.engine.lanes.duals(), self.engine.lanes.scores(early=m // 10)
+        u = self.engine.lanes.duals()
         # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the steps t0 that were only pretended.
-        W = W * ((m + self.pretended) / m)
+        real = (m + self.pretended) / m
         # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
-        norms = np.maximum(problem.lam * problem.squared_norms_of(W), 1e-300)
+        norms = np.maximum(problem.lam * real**2 * problem.squared_norms_of(W), 1e-300)
         scale = np.clip(problem.mean_conjugates(u) / norms, 0.0, 1.0)
-        u, W = u * scale, np.ascontiguousarray(W * scale[:, None])
+        u, W = u * scale, W * (real * scale)[:, None]
         self.spent += self.engine.epochs
+        # What the first tenth of an epoch saw is too long ago to tell anything.
+        Z = self.engine.lanes.scores(early=m // 10) if self.easy else None
         engine = self._enter_sdca(u, warm_bias(problem, W), W)
-        engine.leave_out(Z, W)
-        if problem.hardness > 10:
-            engine.next_check = 0.0  # with this much regularisation an epoch after Pegasos is often enough
+        if Z is not None:
+            engine.leave_out(Z, W)
+            engine.next_check = 0.0  # an epoch after Pegasos is often enough
 
     def _enter_sdca(self, u: Array, b: Array, W: Array | None = None) -> DualAscentEngine:
         engine = self.sdca.engine(self.problem, self.intercept, self.seed)
