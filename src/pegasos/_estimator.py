@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -42,6 +43,15 @@ def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Conca
             raise
 
     return call
+
+
+def _is_native(X: Any) -> bool:
+    """Whether X is what the core reads where it lies, so that there is nothing for scikit-learn to convert or refuse.
+
+    Looking for it there takes longer than a small fit. Entries and indices are checked in any case.
+    """
+    in_place = X.format == "csr" if sparse.issparse(X) else type(X) is np.ndarray and X.flags.c_contiguous
+    return in_place and X.ndim == 2 and X.dtype in (np.float32, np.float64) and min(X.shape) > 0
 
 
 def class_probabilities(scores: Array) -> Array:
@@ -138,15 +148,18 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if isinstance(X, Dataset):
             self._check_columns(X, reset=reset)
             return X.X, examples(X.X, threads=thread_count(self.n_jobs), on_disk=True)
-        X = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=False,
-        )
+        if _is_native(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            X = validate_data(
+                self,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+            )
         return X, examples(X, threads=thread_count(self.n_jobs))
 
     def _check_columns(self, data: Dataset, *, reset: bool) -> None:

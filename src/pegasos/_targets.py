@@ -16,7 +16,7 @@ def class_labels(X: Any, y: Any) -> Array:
     """Checked class labels."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
+    y = _one_column(y)
     check_consistent_length(X, y)
     quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
     if not quick:
@@ -25,6 +25,12 @@ def class_labels(X: Any, y: Any) -> Array:
             raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
         check_classification_targets(y)
     return np.asarray(y)
+
+
+def _one_column(y: Any) -> Array:
+    """scikit-learn's checks of the shape, which take longer than a small fit, only for what is no plain array yet."""
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubf"
+    return y if plain else np.asarray(column_or_1d(y, warn=True))
 
 
 def class_codes(labels: Array, classes: Array) -> Array:
@@ -41,7 +47,7 @@ def real_targets(X: Any, y: Any) -> Array:
     """Checked real targets, float64."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
+    y = _one_column(y)
     check_consistent_length(X, y)
     try:
         target: Array = np.ascontiguousarray(y, dtype=np.float64)

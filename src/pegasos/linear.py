@@ -451,5 +451,5 @@ def _targets(codes: Array, n_classes: int, loss: Loss) -> tuple[Array, int]:
     if loss.kind == "joint":
         return np.ascontiguousarray(codes), n_classes
     if n_classes == 2:
-        return np.where(codes == 1, 1.0, -1.0), 1
+        return 2.0 * codes - 1.0, 1
     return np.ascontiguousarray(codes), n_classes
