@@ -7,12 +7,13 @@ CPP := $(shell find cpp fuzz -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed, on all cores.
 TESTS := -n auto --dist worksteal --pyargs tests pegasos
 
-.PHONY: help demo test test-all lint format bench docs sanitize fuzz fuzz-models clean
+.PHONY: help demo test test-all test-lowest lint format bench docs sanitize fuzz fuzz-models clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
 	@echo "make test      install, check style and types, run the tests"
-	@echo "make test-all  the same with the slow tests"
+	@echo "make test-all  the same with the slow tests, then make test-lowest"
+	@echo "make test-lowest  the tests with the lowest versions of all dependencies that pyproject.toml declares"
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
 	@echo "make fuzz      throw random files at the svmlight reader, under sanitizers, for FUZZ_SECONDS (needs clang)"
 	@echo "make fuzz-models  the same for model files (FUZZ_SECONDS, 600)"
@@ -43,6 +44,17 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -m "" $(TESTS)
+	$(MAKE) test-lowest
+
+# What users install is held to the lowest versions declared, for which there are wheels for the lowest Python; the
+# tools of the tests may be newer.
+LOWEST_PYTHON ?= $(shell python3.11 -c "print('python3.11')" 2>/dev/null || echo $(PYTHON))
+test-lowest:
+	test -d .venv-lowest || $(LOWEST_PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --upgrade pip
+	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/lowest.txt
+	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/lowest.txt ".[test]"
+	.venv-lowest/bin/python -m pytest -p no:cacheprovider $(TESTS)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -85,4 +97,4 @@ bench: $(VENV)/bin/python
 	$(BIN)/python -m benchmarks.run
 
 clean:
-	rm -rf build dist .venv .venv-sanitize docs/_build demo
+	rm -rf build dist .venv .venv-lowest .venv-sanitize docs/_build demo

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -91,6 +92,31 @@ Outcome<T> chunked(std::string_view text, ReadOptions options, std::size_t size)
     return out;
 }
 
+// Handed over part by part, with integers that widen on the way.
+template <class T, class I>
+Outcome<T> in_parts(std::string_view text, const ReadOptions& options, std::size_t size) {
+    Outcome<T> out;
+    Reader<T, I> reader(options);
+    std::size_t ahead = size;
+    while (!text.empty()) {
+        const std::vector<char> part(text.begin(),
+                                     text.begin() + std::ptrdiff_t(std::min(ahead, text.size())));
+        const auto found = reader.add({part.data(), part.size()}, part.size() == text.size());
+        if (const auto* refusal = std::get_if<Refusal>(&found)) {
+            out.append(*refusal);
+            return out;
+        }
+        const auto used = std::size_t(std::get<int64_t>(found));
+        text.remove_prefix(used);
+        ahead = used ? size : 2 * ahead;
+    }
+    if constexpr (sizeof(I) == 4)
+        out.append(Reader<T, int64_t>(std::move(reader)).finish());
+    else
+        out.append(reader.finish());
+    return out;
+}
+
 // Written and read again, nothing has changed; and nothing was read that is not finite.
 template <class T>
 void demand_round_trip(const Outcome<T>& read_before, const ReadOptions& options) {
@@ -116,6 +142,7 @@ template <class T, class I>
 void check(std::string_view text, ReadOptions options, std::size_t size) {
     const Outcome<T> one = whole<T, I>(text, options);
     demand_same(one, chunked<T, I>(text, options, size));
+    demand_same(one, in_parts<T, I>(text, options, size));
     ReadOptions pieces = options;
     pieces.piece = int64_t(size);
     demand_same(one, whole<T, I>(text, pieces));

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
+
+import processes
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -19,20 +22,15 @@ class Browser:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
 
-        def place():  # Chromium reads commands from descriptor 3 and answers on 4
-            reading, writing = os.dup(to_browser), os.dup(from_browser)
-            os.dup2(reading, 3)
-            os.dup2(writing, 4)
-
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
         flags += ["--disable-extensions", "--remote-debugging-pipe", f"--user-data-dir={profile}"]
         self._process = subprocess.Popen(
-            [CHROMIUM, *flags, "about:blank"],
+            # Chromium reads commands from descriptor 3 and answers on 4.
+            processes.command([CHROMIUM, *flags, "about:blank"], descriptors=(to_browser, from_browser)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=place,
-            pass_fds=(3, 4, to_browser, from_browser),
+            pass_fds=(to_browser, from_browser),
         )
         os.close(to_browser)
         os.close(from_browser)
@@ -47,7 +45,10 @@ class Browser:
 
     def __exit__(self, *_):
         self._process.terminate()
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        finally:
+            self._process.kill()
         os.close(self._in)
         os.close(self._out)
 
@@ -67,6 +68,8 @@ class Browser:
 
     def _next(self):
         while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], processes.LIMIT)
+            assert ready, "Chromium does not answer"
             piece = os.read(self._in, 1 << 16)
             assert piece, "Chromium went away"
             self._buffer += piece

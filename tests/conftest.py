@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import asdict
 from functools import cache
 
 import numpy as np
 import oracles as o
+import pytest
+from hypothesis import settings
 
 from pegasos import _fit, losses
 from pegasos._data import examples
@@ -15,6 +18,22 @@ from pegasos._kernel_rows import PartRows
 from pegasos._kernels import Kernel
 from pegasos._problem import Problem
 from pegasos.losses import LOSSES
+
+# Nothing is written beside the sources, which may be read-only; what fails is printed so that it can be tried again.
+settings.register_profile("read-only", database=None, print_blob=True)
+settings.load_profile("read-only")
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT means Ctrl-C, and other signals the end, though the tests may have been started where they are ignored."""
+    ends = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    means = {signal.SIGINT: signal.default_int_handler} | dict.fromkeys(ends, signal.SIG_DFL)
+    before = {number: signal.signal(number, handler) for number, handler in means.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
 
 COST = ((0.0, 1.0, 2.0), (0.5, 0.0, 1.0), (3.0, 1.0, 0.0))
 

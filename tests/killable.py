@@ -1,6 +1,6 @@
 """Small fits of every kind for the tests of checkpoints, and a process that runs and kills them.
 
-Run as a program it reads lines ``name checkpoint result delay`` and, for each, forks a child that makes the fit and
+Its ``main`` reads lines ``name checkpoint result delay`` and, for each, forks a child that makes the fit and
 writes what came out to ``result``; after ``delay`` seconds (if there is one) the child is killed with SIGKILL. A line
 tells how it ended: the seconds it took, "killed" or "finished". The child is ready at once, since all imports and data
 are there before the fork, and only this process, whose child it is, ever kills it.
@@ -20,6 +20,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import processes
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -94,7 +95,7 @@ FITS = {
     "sgd": ("two", {"solver": SGD(eta=1e-3, output="suffix"), "loss": "squared_hinge", "max_iter": 60}, {}),
     "sdca": ("two", {"solver": SDCA(), "max_iter": 30}, {}),
     "sdca iid": ("sparse", {"solver": SDCA(sampling="iid", shrinking=False), "loss": "log", "max_iter": 80}, {}),
-    "sdca blocks": ("two", {"solver": SDCA(), "n_jobs": 2, "max_iter": 100}, {}),
+    "sdca blocks": ("two", {"solver": SDCA(blocks=16), "n_jobs": 2, "max_iter": 100}, {}),
     "sdca ten classes": ("10", {"solver": SDCA(), "tol": 1e-2, "max_iter": 100}, {}),
     "sdca crammer_singer": ("3", {"solver": SDCA(), "loss": "crammer_singer", "max_iter": 80}, {}),
     "sdca regression": ("numbers", {"solver": SDCA(), "loss": "huber", "max_iter": 120}, {}),
@@ -189,8 +190,10 @@ def _child(name, checkpoint, result):
 
 def _attempt(name, checkpoint, result, delay):
     began = time.monotonic()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
+        processes.die_with(parent)
         _child(name, checkpoint, result)
     status = 0
     while True:
@@ -219,7 +222,3 @@ def main():
     for line in sys.stdin:
         name, checkpoint, result, delay = line.rstrip("\n").split("\t")
         print(_attempt(name, Path(checkpoint), Path(result), float(delay) if delay else None), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,13 +3,29 @@
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from pegasos import SGD, CuttingPlane, InteriorPoint, LinearSVC, LinearSVR, Norma, Pegasos
+from pegasos import (
+    SDCA,
+    SGD,
+    SMO,
+    SVC,
+    SVR,
+    CuttingPlane,
+    InteriorPoint,
+    LinearSVC,
+    LinearSVR,
+    Norma,
+    Pegasos,
+    SparseSVC,
+)
 from pegasos.losses import CrammerSinger, Hinge, Huber, Quantile, SmoothedHinge
+from pegasos.solvers import LASVM, Auto
 
 X = np.arange(12.0).reshape(6, 2)
 Y = np.array([0, 0, 0, 1, 1, 1])
@@ -149,11 +165,6 @@ def test_weights(model, weight, message):
         model.fit(X, Y, sample_weight=weight)
 
 
-def test_weights_that_leave_one_class():
-    with pytest.raises(ValueError, match=r"one class only.*: 1"):
-        LinearSVC().fit(X, Y, sample_weight=[0, 0, 0, 1, 1, 1])
-
-
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
@@ -165,6 +176,66 @@ def test_weights_that_leave_one_class():
 def test_class_weights(class_weight, message):
     with pytest.raises(ValueError, match=message):
         LinearSVC(class_weight=class_weight).fit(X, Y)
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), SVC()], ids=["linear", "kernel"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["a", np.nan, "b", "a", "b", "a"], dtype=object),
+        ["a", np.nan, "b", "a", "b", "a"],
+        ["a", None, "b", "a", "b", "a"],
+        pd.Series(["a", None, "b", "a", "b", "a"], dtype="string"),
+        pd.Series(["a", None, "b", "a", "b", "a"], dtype="category"),
+        pl.Series(["a", None, "b", "a", "b", "a"]),
+        np.array([1, None, 0, 1, 0, 1], dtype=object),
+    ],
+    ids=["objects", "list", "none", "string", "category", "polars", "numbers"],
+)
+def test_missing_labels_are_refused_by_their_row(model, labels):
+    with pytest.raises(ValueError, match="Input y contains NaN at row 1"):
+        clone(model).fit(X, labels)
+
+
+@pytest.mark.parametrize("labels", [["a", 1] * 3, np.array(["a", 1] * 3, dtype=object)], ids=["list", "objects"])
+def test_text_among_numbers_is_refused(labels):
+    with pytest.raises(ValueError, match="y mixes text and other labels: 'a' at row 0, 1 at row 1"):
+        LinearSVC().fit(X, labels)
+    with pytest.raises(ValueError, match="classes mixes text"):
+        LinearSVC().partial_fit(X, Y, classes=["a", 1])
+
+
+FRAMES = {
+    "text": ({"b": list("uvwxyz")}, "column 'b' of X is no numbers: row 0 has 'u'. Encode it first"),
+    "number in words": ({"b": [1.0, 2.0, "three", 4.0, 5.0, 6.0]}, "column 'b' of X is no numbers: row 2 has 'three'"),
+    "NaN": ({"b": [1.0, 2.0, np.nan, 4.0, 5.0, 6.0]}, "Input X contains NaN at row 2, column 'b'"),
+    "infinity": ({"b": [1.0, np.inf, 3.0, 4.0, 5.0, 6.0]}, "Input X contains infinity at row 1, column 'b'"),
+    "missing": ({"b": pd.array([1, 2, 3, None, 5, 6], dtype="Int64")}, "Input X contains NaN at row 3, column 'b'"),
+}
+
+
+@pytest.mark.parametrize("model", [LinearSVC(), LinearSVR(), SVC(), SVR(), SparseSVC()], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_columns_of_frames_are_refused_by_name(model, name, library):
+    change, message = FRAMES[name]
+    if library is pl and name in ("number in words", "missing"):
+        change = {"b": [None if v is pd.NA else v for v in next(iter(change.values()))]}
+        if name == "number in words":
+            pytest.skip("polars has no columns of mixed types")
+    good = {"a": X[:, 0].tolist(), "b": X[:, 1].tolist()}
+    fitted = clone(model).fit(library.DataFrame(good), Y)
+    wrong = library.DataFrame(good | change)
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(wrong, Y)
+    with pytest.raises(ValueError, match=message):
+        fitted.predict(wrong)
+
+
+def test_columns_of_the_same_name():
+    frame = pd.DataFrame([[1.0, "q"], [2.0, "r"]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="column 'a' of X is no numbers: row 0 has 'q'"):
+        LinearSVC().fit(frame, [0, 1])
 
 
 # --- parameters ------------------------------------------------------------------------------------------------------
@@ -193,8 +264,24 @@ PARAMETERS = [
     ({"n_jobs": 1.5}, "n_jobs=1.5"),
     ({"random_state": -1}, "random_state=-1"),
     ({"random_state": "seed"}, "random_state='seed'"),
+    ({"fit_intercept": "no"}, "fit_intercept='no' must be True or False"),
+    ({"warm_start": 2}, "warm_start=2 must be True or False"),
+    ({"dual": "foo"}, "dual='foo' must be True, False or 'auto'"),
+    ({"verbose": "x"}, "verbose='x' must be a whole number >= 0, True or False"),
+    ({"verbose": -1}, "verbose=-1"),
+    ({"solver": ["sdca"]}, "solver=.*is unknown"),
+    ({"loss": ["hinge"]}, "loss=.*is unknown"),
+    ({"intercept": "featur"}, "did you mean 'feature'"),
+    ({"on_interrupt": "kep"}, "did you mean 'keep'"),
+    ({"solver": "sdac"}, "solver='sdac' is unknown.*did you mean 'sdca'"),
+    ({"solver": SDCA}, r"did you mean SDCA\(\), with parentheses"),
 ]
 CLASSIFIER = [
+    ({"C": "l2"}, r"C='l2' must be a number > 0; other parameters go by name, as in LinearSVC\(penalty='l2'"),
+    ({"loss": "square_hinge"}, "did you mean 'squared_hinge'"),
+    ({"loss": "log_loss"}, "did you mean 'log'"),
+    ({"multi_class": "over"}, "did you mean 'ovr'"),
+    ({"penalty": ["l2"]}, "penalty="),
     ({"penalty": "l1"}, "penalty='l1': only 'l2'"),
     ({"multi_class": "ovo"}, "multi_class='ovo' is neither 'ovr' nor 'crammer_singer'"),
     ({"loss": "squared"}, "loss='squared' is not for LinearSVC, which accepts hinge"),
@@ -216,6 +303,9 @@ CLASSIFIER = [
     ({"solver": SGD(eta=10.0), "lam": 1.0}, "eta=10.0 is too large"),
 ]
 REGRESSOR = [
+    ({"epsilon": "x", "loss": "huber"}, "epsilon='x' must be a number >= 0"),
+    ({"loss": "epsilon_insensitve"}, "did you mean 'epsilon_insensitive'"),
+    ({"loss": "pinball"}, "did you mean 'quantile'"),
     ({"epsilon": -0.1}, "epsilon=-0.1"),
     ({"epsilon": np.nan}, "epsilon=nan"),
     ({"loss": "hinge"}, "loss='hinge' is not for LinearSVR, which accepts epsilon_insensitive"),
@@ -257,6 +347,21 @@ def test_parameters_are_refused_before_anything_changes(kind, parameters, messag
         (lambda: Quantile(tau=1.0), "tau=1.0"),
         (lambda: Huber(delta=0), "delta=0"),
         (lambda: SmoothedHinge(gamma=-1), "gamma=-1"),
+        (lambda: SmoothedHinge(gamma=True), "gamma=True"),
+        (lambda: CrammerSinger(cost="abc"), "cost='abc' must be None or rows of numbers"),
+        (lambda: CrammerSinger(cost=3), "cost=3"),
+        (lambda: CrammerSinger(cost=((0, 1), (1,))), "cost="),
+        (lambda: Pegasos(projection="no"), "projection='no' must be True or False"),
+        (lambda: Pegasos(batch_size=True), "batch_size=True"),
+        (lambda: Pegasos(t0=True), "t0=True"),
+        (lambda: Pegasos(output="avarage"), "did you mean 'average'"),
+        (lambda: SDCA(shrinking="x"), "shrinking='x'"),
+        (lambda: SDCA(blocks=1.5), "blocks=1.5 must be None or a whole number >= 1"),
+        (lambda: SDCA(precision="duoble"), "did you mean 'double'"),
+        (lambda: Auto(blocks=0), "blocks=0"),
+        (lambda: InteriorPoint(max_columns="wide"), "max_columns='wide'"),
+        (lambda: SMO(working_set=True), "working_set=True"),
+        (lambda: LASVM(finish="no"), "finish='no'"),
     ],
 )
 def test_parts_check_themselves(make, message):

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import killable
 import numpy as np
+import processes
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import SDCA, SVR, LinearSVC, LinearSVR, Pegasos, _auto, _checkpoint, _fingerprint
 from pegasos._checkpoint import CheckpointFile, Header, read, read_header, write
+from pegasos._interrupt import Interrupts
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="forks, kills or limits processes")
 
@@ -113,21 +116,23 @@ def test_auto_dies_in_every_stage(path, monkeypatch):
 @pytest.fixture(scope="module")
 def nursery():
     """A process that makes fits in children of its own and kills them; see ``killable.py``."""
-    here = Path(__file__).parent
     variables = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2"}
+    variables["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     pipe = subprocess.PIPE
-    command = [sys.executable, str(here / "killable.py")]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=variables) as process:
+    # It forks: without the packages that start threads when they are imported.
+    code = "import sys; sys.modules.update(pandas=None, pyarrow=None); import killable; killable.main()"
+    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", code]
+    with processes.started(command, limit=3600, stdin=pipe, stdout=pipe, text=True, env=variables) as process:
 
         def attempt(name, checkpoint, result, delay=None):
             line = "\t".join([name, str(checkpoint), str(result), "" if delay is None else f"{delay:.6f}"])
             process.stdin.write(line + "\n")
             process.stdin.flush()
+            assert select.select([process.stdout], [], [], processes.LIMIT)[0], "it hangs"
             seconds, how = process.stdout.readline().rstrip("\n").split(" ", 1)
             return float(seconds), how
 
         yield attempt
-        process.stdin.close()
 
 
 def kill_often(nursery, name, folder, kills, seed):
@@ -339,7 +344,7 @@ INTERRUPTED = """
     path, how, name = sys.argv[1:]
     print("ready", flush=True)
     try:
-        fitted = killable.fit(name, checkpoint=path, max_iter=10**7, tol=0, on_interrupt=how, verbose=True)
+        fitted = killable.fit(name, checkpoint=path, max_iter=10**7, tol=0, lam=1e-8, on_interrupt=how, verbose=True)
         print(fitted.certificate_.reason)
     except KeyboardInterrupt:
         print("raised")
@@ -351,27 +356,28 @@ INTERRUPTED = """
 @pytest.mark.parametrize("how", ["raise", "keep"])
 @pytest.mark.parametrize("name", ["pegasos", "sdca ten classes", "cutting_plane three classes"])
 def test_an_interrupt_leaves_a_checkpoint(name, how, path):
-    """However long it ran: the checkpoint is continued to exactly what a straight fit has then."""
+    """However long it ran: the checkpoint is continued to exactly what a straight fit has then.
+
+    With next to no regularisation none of the fits is over before the signal comes.
+    """
     command = [sys.executable, "-c", textwrap.dedent(INTERRUPTED), str(path), how, name]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=variables) as child:
-        try:
-            assert child.stdout.readline() == "ready\n"
-            child.stderr.readline()  # the table's head: the loop is running
-            child.stderr.readline()
-            time.sleep(0.2)
-            assert not path.exists()  # it is not yet time for a checkpoint
-            child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=60)
-        finally:
-            child.kill()
+    with processes.started(command, stdout=pipe, stderr=pipe, text=True, env=variables) as child:
+        assert child.stdout.readline() == "ready\n"
+        child.stderr.readline()  # the table's head: the loop is running
+        child.stderr.readline()
+        time.sleep(0.2)
+        assert not path.exists()  # it is not yet time for a checkpoint
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
     assert "Traceback" not in err
     assert out == {"raise": "raised\n", "keep": "interrupted\n"}[how]
     epochs = int(read_header(path).progress["epochs"])
     assert epochs > 0
-    straight = killable.outcome(killable.fit(name, warm_start=True, max_iter=epochs + 20, tol=0))
-    same(killable.outcome(killable.fit(name, warm_start=True, max_iter=epochs + 20, tol=0, checkpoint=path)), straight)
+    limits = {"warm_start": True, "max_iter": epochs + 20, "tol": 0, "lam": 1e-8}
+    straight = killable.outcome(killable.fit(name, **limits))
+    same(killable.outcome(killable.fit(name, **limits, checkpoint=path)), straight)
 
 
 @POSIX
@@ -380,7 +386,7 @@ def test_an_interrupt_leaves_a_checkpoint(name, how, path):
 )
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # between open and with, only the collector closes a file
-def test_interrupts_between_any_two_lines(name, seed, path):
+def test_interrupts_between_any_two_lines(name, seed, path, interruptible):
     """Ctrl-C in the middle of learn, advance or a certificate: the checkpoint is whole."""
     straight = killable.outcome(killable.fit(name, warm_start=True))
     rng = np.random.default_rng(seed)
@@ -406,6 +412,53 @@ def test_interrupts_between_any_two_lines(name, seed, path):
         left[0] = int(rng.integers(1, 4000))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     same(killable.outcome(killable.fit(name, warm_start=True, checkpoint=path)), straight)
+
+
+def test_a_second_interrupt_leaves_a_checkpoint_too(path):
+    """While the weights of an interrupted fit are certified, a second Ctrl-C ends it at once; the work is not lost."""
+    seen = []
+
+    def impatient(point):
+        seen.append(point.epochs)
+        if len(seen) >= 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        killable.fit("sdca", checkpoint=path, on_interrupt="keep", callback=impatient)
+    assert len(seen) == 4
+    assert read_header(path).progress["epochs"] == seen[-1]
+    straight = killable.outcome(killable.fit("sdca", warm_start=True))
+    same(killable.outcome(killable.fit("sdca", warm_start=True, checkpoint=path)), straight)
+
+
+@POSIX
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_handlers_that_mean_ctrl_c_wait_for_the_end_of_a_change(number):
+    """Those of the command line, for one; and each gets its own signal."""
+    got = []
+
+    def handler(received, frame):
+        got.append(received)
+        raise KeyboardInterrupt
+
+    def change():
+        with interrupts.change():
+            signal.raise_signal(number)
+            assert got == []
+
+    handler.interrupts = True
+    before = signal.signal(number, handler)
+    try:
+        interrupts = Interrupts()
+        with interrupts.deferred():
+            with pytest.raises(KeyboardInterrupt):
+                change()
+            assert (got, interrupts.whole) == ([number], True)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+        assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
 
 
 @POSIX
@@ -447,8 +500,8 @@ def test_another_fit_is_refused_by_what_differs(path, monkeypatch):
     refused(path, "intercept is unregularized there and feature here", intercept="feature")
     refused(path, "intercept is unregularized there and none here", fit_intercept=False)
     refused(path, "the sample or class weights differ", class_weight={False: 2.0})
-    refused(path, "blocks=None.* there and .*blocks=16", n_jobs=1)
-    killable.fit("sdca", checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep")  # these may
+    refused(path, "blocks=None.* there and .*blocks=16", solver=SDCA(blocks=16))
+    killable.fit("sdca", checkpoint=path, verbose=False, max_time=1e6, on_interrupt="keep", n_jobs=2)  # these may
 
 
 def test_another_kernel_machine_is_refused_by_what_differs(path, monkeypatch):
@@ -553,7 +606,7 @@ def test_a_folder_without_permission_is_refused(path, monkeypatch):
     def forbidden(place):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    monkeypatch.setattr(_checkpoint, "open_beside", forbidden)
+    monkeypatch.setattr(_checkpoint, "probe", forbidden)
     with pytest.raises(PermissionError, match=r"checkpoint cannot be written \(Permission denied\).*run\.ckpt"):
         LinearSVC(checkpoint=path).fit(*killable.data("two"))
 
@@ -583,7 +636,7 @@ def test_a_full_disk_costs_a_warning_and_not_the_fit(before, path, tmp_path, mon
         content = path.read_bytes()
     command = [sys.executable, "-c", textwrap.dedent(FULL), str(path), "3000"]
     variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
+    done = processes.run(command, capture_output=True, text=True, check=True, env=variables)
     warning, result = done.stdout.splitlines()
     assert warning.startswith("1 checkpoint '")
     assert "could not be written (File too large); the fit goes on, and the file is as it was before" in warning
@@ -625,9 +678,9 @@ def test_other_files_are_refused_by_name(path):
     with pytest.raises(ValueError, match=r"run\.ckpt' is no checkpoint"):
         read_header(path)
     save_file({"coef": np.zeros(3)}, path, {"format": _checkpoint.FORMAT, "version": "7"})
-    with pytest.raises(ValueError, match=r"run\.ckpt' has format version 7; this library reads 1"):
+    with pytest.raises(ValueError, match=rf"run\.ckpt' has format version 7; this library reads {_checkpoint.VERSION}"):
         read_header(path)
-    good = {"format": _checkpoint.FORMAT, "version": "1"}
+    good = {"format": _checkpoint.FORMAT, "version": str(_checkpoint.VERSION)}
     for wrong in ({}, {"fingerprint": "{}"}, {"fingerprint": "[" * 10**5, "progress": "{}"}):
         save_file({"coef": np.zeros(3)}, path, good | wrong)
         with pytest.raises(ValueError, match=r"run\.ckpt' is damaged \(its header cannot be read\)"):
@@ -664,6 +717,17 @@ def test_damaged_bytes_are_refused(specimen, path, data):
     with pytest.raises(ValueError, match=r"run\.ckpt"):
         killable.fit("sdca", checkpoint=path)
     assert path.read_bytes() == content
+
+
+def test_a_state_in_which_nothing_is_left_to_do_is_refused(path, monkeypatch):
+    """No solver would work any more, and the limits, which count work, would never be reached."""
+    stopped_fit(path, monkeypatch, "search in ten classes")
+    header, arrays = read(path)
+    forged = {"engine.finished": np.ones(10), "engine.round": np.array([1e300, 2.0])}
+    assert forged.keys() <= arrays.keys()
+    write(path, header, arrays | forged)
+    with pytest.raises(ValueError, match=r"run\.ckpt' is damaged \(state: nothing is left to do\)"):
+        killable.fit("search in ten classes", checkpoint=path)
 
 
 SPECIAL = [0.0, -1.0, 0.5, 1.0, 7.0, 299.0, 300.0, 1e9, 2.0**53, 2.0**63, -(2.0**63), 1e300, np.inf, -np.inf, np.nan]

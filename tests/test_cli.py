@@ -16,7 +16,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
+import sklearn.utils.fixes
 from sklearn.datasets import load_diabetes, load_digits, load_svmlight_file
 from sklearn.metrics import accuracy_score
 
@@ -68,14 +70,13 @@ def place(tmp_path, monkeypatch):
 
 def run(*words, code=0, stdin=None):
     """Run the command, check its exit code, and return what it printed."""
-    done = subprocess.run(
+    done = processes.run(
         [*COMMAND, *map(str, words)],
         input=stdin,
         stdin=None if stdin is not None else subprocess.DEVNULL,
         capture_output=True,
         text=not isinstance(stdin, bytes),
         env=ENVIRONMENT,
-        timeout=120,
     )
     assert done.returncode == code, (done.stdout, done.stderr)
     assert "Traceback" not in str(done.stderr)
@@ -410,7 +411,7 @@ def test_bad_data_are_named_and_nothing_is_left(place, kind):
         (["train", "here.svm", "-m", "here.svm"], "given both as the data and as the model"),
         (["train", "{data}/train.svm", "-m", "a.model", "--test", "none.svm"], "none.svm: No such file"),
         (["train", "{data}/train.svm", "-m", "a.model", "-v", "401"], "400 rows cannot be cut into 401 folds"),
-        (["train", "{data}/train.svm", "-m", "a.model", "-w7", "2"], "class_weight names 7"),
+        (["train", "{data}/train.svm", "-m", "a.model", "-w7", "2"], "--class-weight names 7"),
         (["train", "{data}/train.svm", "-m", "a.model", "--feature-names", "here.svm"], "has 1 names, one a line"),
         (["train", "{data}/train.svm", "-m", "a.model", "--n-features", "3"], "train.svm"),
         (["train", "{data}/train.svm", "-m", "a.model", "--checkpoint", "here.svm"], "there already; add --resume"),
@@ -428,6 +429,9 @@ def test_bad_data_are_named_and_nothing_is_left(place, kind):
         (["evaluate", "empty.svm", "-m", "{models}/two.model"], "there are no rows"),
         (["convert", "bad.svm", "folder"], "bad.svm"),
         (["export", "{models}/two.model", "{models}/two.model"], "given both as the model and as the exported model"),
+        (["export", "{models}/two.model", "two.pkl"], "no format of models has the ending .pkl; there are .model"),
+        (["export", "{models}/two.model", "two.onxx"], "(did you mean '.onnx'?)"),
+        (["train", "{data}/train.svm", "-m", "a.joblib"], "no format of models has the ending .joblib"),
         (["info", "none"], "none: No such file"),
         (["report", "here.svm", "-o", "out.html"], "here.svm: it is not JSON"),
         (["report", "none.json", "-o", "out.html"], "none.json: No such file"),
@@ -438,6 +442,7 @@ def test_failures_are_1_say_what_is_wrong_and_leave_nothing(data, models, place,
     (place / "bad.svm").write_text("1 1:1\n-1 1:oops\n")
     (place / "empty.svm").write_text("")
     (place / "latin.txt").write_bytes(b"caf\xe9\n")
+    (place / "table.csv").write_text("a,y\n1,2\n")
     before = {path.name: path.read_bytes() for path in place.iterdir()}
     done = run(*(word.format(data=data, models=models) for word in words), code=1)
     assert done.stderr.startswith("pegasos: ")
@@ -450,7 +455,20 @@ def test_failures_are_1_say_what_is_wrong_and_leave_nothing(data, models, place,
     ("words", "message"),
     [
         ([], "COMMAND"),
-        (["trian"], "invalid choice"),
+        (["trian"], "invalid choice: 'trian' (did you mean 'train'?)"),
+        (["--verison"], "unknown option '--verison' (did you mean '--version'?)"),
+        (["train", "x", "-m", "m", "--lamb", "3"], "unknown option '--lamb' (did you mean '--lam'?)"),
+        (["train", "x", "-m", "m", "--lamb=3"], "unknown option '--lamb' (did you mean '--lam'?)"),
+        (["train", "x", "-m", "m", "-C", "3"], "unknown option '-C' (did you mean '-c'?)"),
+        (["train", "x", "y", "-m", "m"], "one argument too many: 'y'"),
+        (["predict", "x", "--modle", "m"], "unknown option '--modle' (did you mean '--model'?)"),
+        (["train", "x", "-m", "m", "--kernel", "rfb"], "invalid choice: 'rfb' (did you mean 'rbf'?)"),
+        (["train", "x", "-m", "m", "--solver", "sdac"], "--solver 'sdac' is unknown (did you mean 'sdca'?)"),
+        (["train", "x", "-m", "m", "--solver", "smo"], "--solver smo is for kernel machines; add --kernel"),
+        (["train", "x", "-m", "m", "--kernel", "rbf", "--solver", "sm"], "(did you mean 'smo'?)"),
+        (["convert", "x", "f", "--target", "y", "--no-target"], "not allowed with"),
+        (["convert", "x", "f", "--header", "maybe"], "invalid choice"),
+        (["convert", "x", "f", "--memory", "0"], "must lie between 1"),
         (["train"], "DATA"),
         (["train", "x"], "name the file to write with -m MODEL"),
         (["train", "x", "-m", "-"], "cannot go to standard output"),
@@ -462,9 +480,9 @@ def test_failures_are_1_say_what_is_wrong_and_leave_nothing(data, models, place,
         (["train", "x", "-m", "m", "--threads", "0"], "0 threads do nothing"),
         (["train", "x", "-m", "m", "--seed", "-1"], "must lie between"),
         (["train", "x", "-m", "m", "-v", "1"], "must lie between 2"),
-        (["train", "x", "-m", "m", "--loss", "hing"], "--loss 'hing' is unknown; it can be hinge"),
+        (["train", "x", "-m", "m", "--loss", "hing"], "--loss 'hing' is unknown (did you mean 'hinge'?); it can be"),
         (["train", "x", "-m", "m", "--loss", "hinge", "--regression"], "is for classes, not for --regression"),
-        (["train", "x", "-m", "m", "--solver", "pegasos:batch=64"], "no parameter 'batch'; it has batch_size"),
+        (["train", "x", "-m", "m", "--solver", "pegasos:batch=64"], "'batch' (did you mean 'batch_size'?); it has"),
         (["train", "x", "-m", "m", "--solver", "pegasos:batch_size"], "must be written pegasos:parameter=value"),
         (["train", "x", "-m", "m", "--solver", "pegasos:batch_size=0"], "batch_size=0 must be a whole number"),
         (["train", "x", "-m", "m", "-s", "5"], "means L1 regularisation, not offered"),
@@ -495,7 +513,7 @@ def test_help_and_version_need_no_numpy():
             "import sys; from pegasos.cli import main; code = main(sys.argv[1:]); "
             "sys.exit(code if 'numpy' not in sys.modules else 99)"
         )
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+        done = processes.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
         assert "pegasos" in done.stdout
     assert "examples:" in run("train", "--help").stdout
     assert "exit codes:" in run("--help").stdout
@@ -507,13 +525,12 @@ def test_help_where_greek_letters_cannot_be_shown(monkeypatch):
 
 
 def test_training_imports_neither_statistics_nor_pandas(data, place):
-    code = (
-        "import sys; from pegasos.cli import main; main(sys.argv[1:]); "
-        "late = {'pandas', 'scipy.stats._stats_py', 'scipy.optimize', 'matplotlib', 'asyncio.events'}; "
-        "print(sorted(late & {*sys.modules}))"
-    )
+    late = {"pandas", "scipy.stats._stats_py", "matplotlib", "asyncio.events"}
+    if not hasattr(sklearn.utils.fixes, "line_search_wolfe1"):  # scikit-learn 1.6 imports it for itself
+        late |= {"scipy.optimize"}
+    code = f"import sys; from pegasos.cli import main; main(sys.argv[1:]); print(sorted({late} & {{*sys.modules}}))"
     words = ["train", data / "train.svm", "-m", "a.model", "-q", "--test", data / "test.svm", "--record", "run.json"]
-    done = subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -521,19 +538,18 @@ def test_bad_data_are_refused_before_scikit_learn_is_imported(place):
     (place / "bad.svm").write_text("1 1:oops\n")
     code = "import sys; from pegasos.cli import main; print(main(sys.argv[1:]), 'sklearn' in sys.modules)"
     words = ["train", "bad.svm", "-m", "a.model"]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "1 False\n"
 
 
 def test_a_reader_that_leaves_is_no_error_of_ours(data, models, place):
     io.write_svmlight(np.ones((200_000, 1)), np.ones(200_000), place / "long.svm")
     command = [*COMMAND, "predict", "long.svm", "-m", str(models / "two.model")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.wait(60) == 141
-    assert process.stderr.read() == b""
-    process.stderr.close()
+    with processes.started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert process.stderr.read() == b""
 
 
 def test_a_full_disk_leaves_the_old_file(data, models, place):
@@ -547,19 +563,18 @@ def test_a_full_disk_leaves_the_old_file(data, models, place):
 
 
 def started(*words, **options):
-    return subprocess.Popen([*COMMAND, *map(str, words)], env=ENVIRONMENT, text=True, **options)
+    """The command under way, in a context at whose end it is dead."""
+    return processes.started([*COMMAND, *words], env=ENVIRONMENT, text=True, **options)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_an_interrupt_saves_the_model_and_says_the_gap(hard, place, number, code):
     checkpoint = ["--checkpoint", "run.ckpt", "--checkpoint-every", "0"]
-    process = started(
-        "train", hard, "-m", "a.model", "--record", "run.json", *ENDLESS, *checkpoint,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    wait_for(lambda: (place / "run.ckpt").exists(), process)  # the fit is under way
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    words = ["train", hard, "-m", "a.model", "--record", "run.json", *ENDLESS, *checkpoint]
+    with started(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: (place / "run.ckpt").exists(), process)  # the fit is under way
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     model = pegasos.load("a.model")
     assert model.certificate_.reason == "interrupted"
@@ -573,8 +588,10 @@ def test_an_interrupt_saves_the_model_and_says_the_gap(hard, place, number, code
 
 def test_an_interrupt_while_reading_writes_nothing(place):
     os.mkfifo(place / "pipe.svm")
-    process = started("train", "pipe.svm", "-m", "a.model", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with open(place / "pipe.svm", "w") as pipe:  # opens when the command does
+    with (
+        started("train", "pipe.svm", "-m", "a.model", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        opened_by_another(place / "pipe.svm", process) as pipe,
+    ):
         pipe.write("1 1:1\n")
         pipe.flush()
         time.sleep(0.2)
@@ -585,7 +602,20 @@ def test_an_interrupt_while_reading_writes_nothing(place):
     assert files(place) == ["pipe.svm"]
 
 
-def wait_for(condition, process, seconds=60):
+def opened_by_another(path, process):
+    """A pipe, open for writing, once the process has opened it for reading."""
+    handles = []
+
+    def there():
+        with contextlib.suppress(OSError):  # nobody reads yet
+            handles.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        return handles
+
+    wait_for(there, process)
+    return open(handles[0], "w")
+
+
+def wait_for(condition, process, seconds=processes.LIMIT):
     end = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()
@@ -597,11 +627,11 @@ def test_a_killed_run_resumes_to_the_same_bits(hard, place):
     words = ["--solver", "pegasos", "--lam", "1e-4", "--tol", "1e-12", "--max-iter", "60", "--seed", "5"]
     run("train", hard, "-m", "straight.model", "-q", *words, code=3)
     saving = ["--checkpoint", "run.ckpt", "--checkpoint-every", "0"]
-    process = started("train", hard, "-m", "a.model", "-q", *words, *saving, stderr=subprocess.PIPE)
-    with contextlib.suppress(AssertionError):  # it may be done first
-        wait_for(lambda: (place / "run.ckpt").exists(), process)
-    process.kill()
-    process.communicate()
+    with started("train", hard, "-m", "a.model", "-q", *words, *saving, stderr=subprocess.PIPE) as process:
+        with contextlib.suppress(AssertionError):  # it may be done first
+            wait_for(lambda: (place / "run.ckpt").exists(), process)
+        process.kill()
+        process.communicate()
     (place / "a.model").unlink(missing_ok=True)
     run("train", hard, "-m", "a.model", "-q", *words, *saving, "--resume", code=3)
     np.testing.assert_array_equal(pegasos.load("a.model").coef_, pegasos.load("straight.model").coef_)
@@ -621,22 +651,23 @@ def on_a_terminal(*words, act=None, columns=100):
     master, slave = pty.openpty()
     environment = {**ENVIRONMENT, "TERM": "xterm", "COLUMNS": str(columns)}
     command = [*COMMAND, *map(str, words)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, stdin=slave, env=environment)
-    os.close(slave)
-    seen = b""
-    while True:
-        ready, _, _ = select.select([master], [], [], 60)
-        assert ready, "silence"
-        try:
-            piece = os.read(master, 4096)
-        except OSError:  # Linux: the other end is closed
-            piece = b""
-        if not piece:
-            break
-        seen += piece
-        if act is not None and act(seen, process):
-            act = None
-    out, _ = process.communicate(timeout=60)
+    streams = {"stdout": subprocess.PIPE, "stderr": slave, "stdin": slave}
+    with processes.started(command, env=environment, **streams) as process:
+        os.close(slave)
+        seen = b""
+        while True:
+            ready, _, _ = select.select([master], [], [], 60)
+            assert ready, "silence"
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # Linux: the other end is closed
+                piece = b""
+            if not piece:
+                break
+            seen += piece
+            if act is not None and act(seen, process):
+                act = None
+        out, _ = process.communicate(timeout=60)
     os.close(master)
     return seen.decode(), out.decode(), process.returncode
 
@@ -677,7 +708,7 @@ def test_quiet_and_dumb_terminals_see_no_progress(data, place, monkeypatch, word
         environment = {**ENVIRONMENT}
         master, slave = pty.openpty()
         command = [*COMMAND, "train", str(data / "train.svm"), "-m", "a.model"]
-        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=slave, env=environment, check=True)
+        processes.run(command, stdout=subprocess.DEVNULL, stderr=slave, env=environment, check=True)
         os.close(slave)
         ready, _, _ = select.select([master], [], [], 0.2)
         text = b""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 pytestmark = pytest.mark.unsanitized
@@ -21,7 +21,7 @@ def run(script, *arguments, cwd):
     """Run an example in a child process, warnings being errors, and return what it prints."""
     command = [sys.executable, "-W", "error", str(EXAMPLES / script), *map(str, arguments)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "MPLCONFIGDIR": str(cwd)}
-    done = subprocess.run(
+    done = processes.run(
         command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr

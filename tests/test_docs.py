@@ -21,7 +21,8 @@ def test_there_are_pages():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_page(page, capsys):
+def test_page(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # for the files that pages write
     mpl.use("Agg")
     names: dict[str, object] = {}
     text = page.read_text("utf-8")

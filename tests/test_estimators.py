@@ -183,7 +183,10 @@ def test_polars_frames():
     X, y = load_iris(return_X_y=True)
     frame = pl.DataFrame(X, schema=["a", "b", "c", "d"], orient="row")
     model = LinearSVC().fit(frame, pl.Series(y))
-    assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    # Names are remembered where scikit-learn knows polars.
+    known = getattr(Ridge().fit(frame, y), "feature_names_in_", None)
+    assert (known is None) == (not hasattr(model, "feature_names_in_"))
+    assert known is None or model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     np.testing.assert_array_equal(model.coef_, LinearSVC().fit(X, y).coef_)
     np.testing.assert_array_equal(model.predict(frame), LinearSVC().fit(X, y).predict(X))
 
@@ -289,9 +292,10 @@ def test_one_vs_rest_is_scikit_learns(iris):
 def test_crammer_singer_is_scikit_learns(iris):
     X, y = iris
     ours = LinearSVC(multi_class="crammer_singer", fit_intercept=False, **TIGHT).fit(X, y)
-    theirs = sklearn.svm.LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-8, max_iter=10**6).fit(
-        X, y
-    )
+    theirs = sklearn.svm.LinearSVC(multi_class="crammer_singer", fit_intercept=False, tol=1e-8, max_iter=10**6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of scikit-learn 1.6, whose steps end too late
+        theirs.fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3, atol=1e-3)
 
 
@@ -362,7 +366,7 @@ def test_no_probabilities_without_a_likelihood(model, iris):
         assert not hasattr(model, method)
         with pytest.raises(AttributeError) as error:
             getattr(model, method)(iris[0])
-        assert "CalibratedClassifierCV" in f"{error.value} {error.value.__cause__}"
+        assert "CalibratedClassifierCV" in str(error.value).splitlines()[-1]  # what a user sees last
 
 
 def test_probabilities_of_one_vs_rest_add_up(iris):
@@ -548,8 +552,9 @@ def test_regression_defaults_converge(loss, standardised):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_same_bits_for_any_number_of_threads(layout, solver, n_classes, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("pegasos._lanes.BRIEF", 0)
     X, y = make_classification(600, 30, n_informative=20, n_classes=n_classes, n_clusters_per_class=1, random_state=0)
-    models = [LinearSVC(solver=solver, n_jobs=jobs, max_iter=12).fit(layout(X), y) for jobs in (1, 2, 3, 1)]
+    models = [LinearSVC(solver=solver, n_jobs=jobs, max_iter=12).fit(layout(X), y) for jobs in (None, 1, 2, 3)]
     for other in models[1:]:
         np.testing.assert_array_equal(other.coef_, models[0].coef_)
         np.testing.assert_array_equal(other.intercept_, models[0].intercept_)

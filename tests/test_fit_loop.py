@@ -12,14 +12,20 @@ import warnings
 import numpy as np
 import oracles as o
 import pandas as pd
+import processes
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from pegasos import SGD, LinearSVC, LinearSVR, Norma, Pegasos
+from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos, _fit, losses
+from pegasos._certificate import certify
+from pegasos._checkpoint import CheckpointFile
+from pegasos._data import examples
+from pegasos._problem import Problem
 from pegasos._trace import FIELDS
+from pegasos.datasets import make_text
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +66,8 @@ def test_max_iter(cancer, solver):
 @pytest.mark.parametrize("solver", ["sdca", "pegasos", "auto", "cutting_plane"])
 def test_max_time(cancer, solver):
     with pytest.warns(ConvergenceWarning, match=r"max_time reached|stalled"):
-        model = LinearSVC(solver=solver, tol=0, max_time=0.05, max_iter=10**9).fit(*cancer)
+        # With so little regularisation none of them is at the optimum by then.
+        model = LinearSVC(C=1e6, solver=solver, tol=0, max_time=0.05, max_iter=10**9).fit(*cancer)
     assert not model.certificate_.converged
     assert model.certificate_.seconds < 30
 
@@ -109,6 +116,196 @@ def test_every_class_must_converge(iris):
         warnings.simplefilter("ignore", ConvergenceWarning)
         c = LinearSVC(tol=1e-5, solver="pegasos", max_iter=10).fit(*iris).certificate_
     assert not c.converged
+
+
+# --- the best is kept ------------------------------------------------------------------------------------------------
+
+
+def text():
+    X, y = make_text(1000, 200, nnz_per_row=20)
+    return X.toarray(), y
+
+
+ACCURATE = {
+    "cancer": lambda: load_breast_cancer(return_X_y=True),
+    "wine": lambda: load_wine(return_X_y=True),
+    "iris": lambda: load_iris(return_X_y=True),
+    "digits": lambda: tuple(a[:300] for a in load_digits(return_X_y=True)),
+    "text": text,
+}
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log", "smoothed_hinge"])
+@pytest.mark.parametrize("solver", ["auto", "interior_point", "smoothed_newton"])
+@pytest.mark.parametrize("name", ACCURATE)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_asking_for_more_than_float64_has_costs_nothing(name, solver, loss):
+    if solver == "smoothed_newton" and loss != "hinge":
+        pytest.skip("not among the solver's losses")
+    X, y = ACCURATE[name]()
+    model = LinearSVC(loss=loss, solver=solver, C=1.0, tol=0).fit(X, y)
+    c = model.certificate_
+    assert c.relative_gap < (1e-8 if solver == "smoothed_newton" else 1e-12), c
+    assert c.epochs < 100, c  # it stops when nothing improves
+    assert c.gap == min(point.gap for point in model.trace_)
+    assert c.primal == pytest.approx(value(model, X, y, 1.0 / len(y)), rel=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_asking_a_regression_for_more_than_float64_has(loss):
+    X, y = load_diabetes(return_X_y=True)
+    c = LinearSVR(loss=loss, tol=0).fit(X, y).certificate_
+    assert c.relative_gap < 1e-12, c
+    assert c.epochs < 100, c
+
+
+def test_the_warning_about_rounding_does_not_blame_the_features():
+    X, y = load_breast_cancer(return_X_y=True)  # of very different scales
+    with pytest.warns(ConvergenceWarning) as caught:
+        LinearSVC(tol=0).fit(X, y)
+    text = str(caught[0].message)
+    assert "size of rounding errors" in text
+    assert "tol of 1e-12 or more" in text
+    assert "scale" not in text
+    assert "max_iter" not in text
+
+
+class Scripted:
+    """An engine that offers the models it is given, one after the other, and no dual point but at first."""
+
+    eager, stuck = False, None
+
+    def __init__(self, models, u):
+        self.models, self.u, self.epochs = models, u, 0.0
+
+    def advance(self):
+        self.epochs += 1
+
+    def due(self, tol):
+        return True
+
+    def model(self):
+        return self.models[int(self.epochs) - 1]
+
+    def duals(self):
+        return self.u if self.epochs == 1 else np.full_like(self.u, np.nan)
+
+    def learn(self, bounds):
+        pass
+
+    def state(self):
+        return {"epochs": np.array([self.epochs])}
+
+    def restore(self, state):
+        self.epochs = float(state["epochs"][0])
+
+
+def scripted(iris, limit, **watch):
+    """A fit of three classes, bad at first, then good in the second class, in the last, and broken in the end."""
+    X, y = iris
+    p = Problem(examples(X), losses.Hinge(), y.astype(np.int32), 3, 0.01, bias="free")
+    best = LinearSVC(lam=0.01, tol=1e-6).fit(X, y)
+    u = SDCA().engine(p, "unregularized", 0)
+    u.advance()
+    models = []
+    for step in range(5):
+        W = np.full((3, 4), 0.5 + 0.1 * step)
+        if step in (1, 2):
+            W[step] = best.coef_[step]
+        if step == 4:
+            W[:] = np.nan
+        models.append((W, np.zeros(3)))
+    engine = Scripted(models, u.duals())
+    file = watch.pop("file", None)
+    return p, models, _fit.run(p, engine, _fit.Limits(0.0, limit), _fit.Watch(**watch), file)
+
+
+def test_every_part_keeps_its_best_weights_and_bound(iris):
+    seen = []
+    p, models, result = scripted(iris, 5, callback=seen.append)
+    each = np.array([certify(p, W, b, None).primal for W, b in models])
+    assert each.argmin(axis=0).tolist() == [0, 1, 2]
+    expected = np.stack([models[each[:, k].argmin()][0][k] for k in range(3)])
+    np.testing.assert_array_equal(result.W, expected)
+    c = result.certificate
+    assert c.primal_per_class == tuple(each.min(axis=0))
+    np.testing.assert_allclose(certify(p, result.W, result.b, None).primal, c.primal_per_class, rtol=1e-12)
+    assert all(dual > 0 for dual in c.dual_per_class)
+    assert c.dual == result.trace[0].dual  # the only bound there was
+    assert [point.gap for point in result.trace] == sorted((point.gap for point in result.trace), reverse=True)
+    np.testing.assert_array_equal(seen[-1].coef, result.W)  # a callback sees what would be returned
+    assert result.u is None  # those of the end were none
+
+
+def test_what_a_callback_does_to_its_weights_stays_with_it(iris):
+    def spoil(point):
+        point.coef[:] = 7.0
+        point.intercept[:] = 7.0
+
+    _, _, result = scripted(iris, 5, callback=spoil)
+    np.testing.assert_array_equal(result.W, scripted(iris, 5)[2].W)
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 4])
+def test_the_best_outlives_the_process(iris, tmp_path, stop):
+    straight = scripted(iris, 5)[2]
+    path = tmp_path / "fit.ckpt"
+    scripted(iris, stop, file=CheckpointFile(path, 30.0, {}))
+    assert path.exists()
+    resumed = scripted(iris, 5, file=CheckpointFile(path, 30.0, {}))[2]
+    np.testing.assert_array_equal(resumed.W, straight.W)
+    np.testing.assert_array_equal(resumed.b, straight.b)
+    assert resumed.certificate.primal_per_class == straight.certificate.primal_per_class
+    assert resumed.certificate.dual_per_class == straight.certificate.dual_per_class
+
+
+def test_an_engine_may_say_that_its_last_model_is_wanted(iris, monkeypatch):
+    monkeypatch.setattr(Scripted, "returns_last", True, raising=False)
+    _, models, result = scripted(iris, 4)
+    np.testing.assert_array_equal(result.W, models[3][0])
+    assert result.certificate.dual == result.trace[0].dual
+
+
+def test_an_interrupt_keeps_the_best(iris):
+    seen = []
+
+    def interrupt(point):
+        seen.append(point.epochs)
+        if seen[-1] == 4 and seen.count(4) == 1:
+            raise KeyboardInterrupt
+
+    _, _, result = scripted(iris, 9, callback=interrupt, on_interrupt="keep")
+    np.testing.assert_array_equal(result.W, scripted(iris, 5)[2].W)
+
+
+# --- optima that are nearly zero, or zero ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [1e5, 1e8, 1e11, 1e14])
+@pytest.mark.parametrize("other", [1, 2])
+@pytest.mark.parametrize("solver", ["auto", "interior_point", "smoothed_newton", "sdca", "cutting_plane", "pegasos"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_converged_means_a_gap_within_the_tolerance(solver, other, C):
+    """Two classes of iris that a hyperplane separates: the objective falls with 1/C, and no gap is small beside it."""
+    X, y = load_iris(return_X_y=True)
+    here = (y == 0) | (y == other)
+    c = LinearSVC(C=C, solver=solver, max_iter=400).fit(X[here], y[here]).certificate_
+    assert c.converged == (c.relative_gap <= 1e-3)
+    reached = {"sdca": 1e11, "smoothed_newton": 1e8, "pegasos": 0.0}
+    if reached.get(solver, np.inf) >= C:
+        assert c.converged, c
+
+
+@pytest.mark.parametrize("solver", ["auto", "interior_point", "sdca", "cutting_plane"])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile"])
+@pytest.mark.parametrize("target", [0.0, 1e-7, 0.1, 1e5])
+@pytest.mark.parametrize("C", [1.0, 1e6])
+def test_constant_targets_are_fitted_exactly(loss, solver, target, C):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    model = LinearSVR(loss=loss, solver=solver, C=C, max_iter=50).fit(X, np.full(60, target))
+    assert model.certificate_.converged
+    np.testing.assert_allclose(model.predict(X), target, rtol=1e-12)
 
 
 # --- callbacks -------------------------------------------------------------------------------------------------------
@@ -185,6 +382,15 @@ def test_trace_to_frame(trace):
     assert len(frame) == len(trace) > 1
     assert frame.dtypes.eq(float).all()
     assert frame["primal"].tolist() == [c.primal for c in trace]
+
+
+def test_trace_to_frame_without_pandas(trace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"needs pandas: pip install 'pegasos\[frames\]'; Trace.to_csv"
+    ) as caught:
+        trace.to_frame()
+    assert "pip install" in str(caught.value).splitlines()[-1]
 
 
 def test_trace_to_csv_reads_back_to_the_same_bits(trace, tmp_path):
@@ -366,7 +572,8 @@ def test_classes_are_needed_up_front(cancer):
         ({"X": np.ones((9, 2))}, "expecting 30 features"),
         ({"sample_weight": -np.ones(9)}, "negative at row 0"),
         ({"class_weight": "balanced"}, "balanced"),
-        ({"solver": Pegasos(output="average")}, "last iterate"),
+        ({"solver": Pegasos(output="random")}, "two random iterates"),
+        ({"loss": "multinomial"}, "scores the classes otherwise"),
         ({"intercept": "search"}, "search"),
         ({"solver": "pegasos", "intercept": "batch"}, "batch"),
     ],
@@ -459,16 +666,13 @@ CHILD = """
 def test_interrupt(how, solver):
     code = textwrap.dedent(CHILD).format(how=how, solver=solver)
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) as child:
-        try:
-            assert child.stdout.readline() == "ready\n"
-            child.stderr.readline()  # the table's head: the loop is running
-            time.sleep(0.5)
-            sent = time.time()
-            child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=60)
-        finally:
-            child.kill()
+    with processes.started([sys.executable, "-c", code], stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout.readline() == "ready\n"
+        child.stderr.readline()  # the table's head: the loop is running
+        time.sleep(0.5)
+        sent = time.time()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=60)
     first, *rest = out.splitlines()
     word, when = first.split()
     print(f"interrupt latency, {how}, {solver}: {float(when) - sent:.3f} s")

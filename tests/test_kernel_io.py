@@ -6,6 +6,7 @@ from functools import cache
 from io import BytesIO
 
 import numpy as np
+import onnxruntime
 import pytest
 import safetensors.numpy
 import skops.io
@@ -15,7 +16,7 @@ from libsvm import svmutil as libsvm
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import pegasos
@@ -323,6 +324,51 @@ def test_libsvm_reads_ours(kernel, layout, target, tmp_path):
     assert_array_equal(again.classes_, model.classes_)
     assert_array_equal(again.n_support_, model.n_support_)
     assert_allclose(again.set_params(decision_function_shape="ovo").decision_function(CENTRED), expected, atol=1e-13)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ties_are_broken_by_the_order_of_the_file(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    rng, path = np.random.default_rng(1), tmp_path / "model"
+    rows = rng.permutation(len(y))[:400]
+    options = "-t 3 -g 0.0003 -r -1 -q"
+    libsvm.svm_save_model(str(path), libsvm.svm_train(y[rows].tolist(), X[rows], options))
+    expected, _, model = theirs(path, X)
+    assert model.get_labels() != sorted(model.get_labels())
+    ours = io.read_libsvm(path)
+    assert_array_equal(ours.predict(X), expected)
+    sorted_order = io.read_libsvm(path)
+    del sorted_order._tie_order
+    assert (sorted_order.predict(X) != expected).any()  # there are ties
+    scores = ours.set_params(decision_function_shape="ovo").decision_function(X)
+    assert_array_equal(ours._labels(scores), expected)
+
+    again = loaded(saved(ours))
+    assert_array_equal(again.predict(X), expected)
+    io.write_libsvm(again, tmp_path / "again")
+    labels, _, rewritten = theirs(tmp_path / "again", X)
+    assert_array_equal(labels, expected)
+    assert rewritten.get_labels() == model.get_labels()
+    assert_array_equal(io.read_libsvm(tmp_path / "again").predict(X), expected)
+
+    session = onnxruntime.InferenceSession(
+        io.to_onnx(ours, dtype=np.float64).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    assert_array_equal(session.run(["label"], {"X": X})[0], expected)
+    fitted = ours.fit(X[rows], y[rows])  # what is fitted here breaks ties as scikit-learn does
+    assert not hasattr(fitted, "_tie_order")
+
+
+def test_scores_of_zero_are_lost_by_the_first_in_the_file(tmp_path):
+    text = (
+        "svm_type c_svc\nkernel_type linear\nnr_class 3\ntotal_sv 3\nrho 0 0 0\nlabel {}\nnr_sv 1 1 1\nSV\n"
+        "0 0 1:1\n0 0 1:2\n0 0 1:3\n"
+    )
+    for labels in ("3 1 2", "1 2 3", "2 3 1"):
+        (tmp_path / "model").write_text(text.format(labels))
+        ours = io.read_libsvm(tmp_path / "model", collapse=False)
+        rows = np.array([[1.0], [-1.0]])
+        assert_array_equal(ours.predict(rows), theirs(tmp_path / "model", rows)[0])
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -6,6 +6,7 @@ import numpy as np
 import oracles as o
 import pytest
 from conftest import ORACLE_BIAS, SCALAR, advance, features, kernel_problem, oracle, toy
+from judging import judged
 from numpy.testing import assert_allclose
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
@@ -27,7 +28,7 @@ def engine_of(p, solver=None, *, tol=-1.0, max_steps=10**6, seed=0):
 
 def solve(p, tol, max_steps=10_000):
     engine = engine_of(p, tol=tol, max_steps=max_steps)
-    return run(p, engine, Limits(tol, 2**60), Watch(), judge=lambda p, W, b, u: engine.certify(W)), engine
+    return run(p, engine, Limits(tol, 2**60), Watch()), engine
 
 
 @every
@@ -44,7 +45,7 @@ def test_blocks_make_the_steps_of_serial_ascent(loss, block, sampling, monkeypat
     for epoch in range(2):
         order = _core.epoch_order(30, {"iid": 0, "fixed": 1, "permutation": 2}[sampling], 4, epoch)
         u = o.kernel_dual_epoch(K, y, u, [i for i in order if c[i]], lam=0.05, loss=oracle(loss), weight=c)
-    assert_allclose(engine.duals(), u, rtol=1e-6, atol=1e-7)
+    assert_allclose(engine.point().duals, u, rtol=1e-6, atol=1e-7)
 
 
 @every
@@ -71,12 +72,10 @@ def test_the_dual_never_falls():
     engine, values = engine_of(p), [0.0]
     for epochs in range(1, 12):
         advance(engine, epochs)
-        values.append(float(engine.certify(engine.model()[0]).dual[0]))
+        values.append(float(judged(engine).dual[0]))
         state = engine.states[0]
         assert_allclose(state.F, pairwise.rbf_kernel(X, gamma=0.5) @ (state.unit * state.u), rtol=1e-10, atol=1e-12)
-        assert engine.states[0].estimate()[0] == pytest.approx(
-            float(engine.certify(engine.model()[0]).gap[0]), rel=1e-7
-        )
+        assert engine.states[0].estimate()[0] == pytest.approx(float(judged(engine).gap[0]), rel=1e-7)
     assert np.all(np.diff(values) >= -1e-15)
 
 

@@ -127,11 +127,11 @@ def test_passes_of_any_shape(m, n, K, seed):
 
 
 def tall(kind):
-    """Enough rows and entries for the passes to be cut into several tasks."""
+    """Enough rows and entries for the passes to be cut into several tasks, and for threads to be used."""
     rng = np.random.default_rng(0)
     if kind == "dense":
-        return rng.normal(size=(9000, 40)).astype(np.float32)
-    return sparse.random(30_000, 30, 0.4, format="csr", random_state=rng)
+        return rng.normal(size=(14_000, 40)).astype(np.float32)
+    return sparse.random(45_000, 30, 0.4, format="csr", random_state=rng)
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
@@ -191,8 +191,8 @@ def test_the_model_of_dual_variables(outputs):
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_threads_give_the_same_bits_of_a_fit(kind):
-    A = tall(kind)[:6000]
-    y = np.where(np.random.default_rng(1).random(6000) < 0.4, 1.0, -1.0)
+    A = tall(kind)
+    y = np.where(np.random.default_rng(1).random(A.shape[0]) < 0.4, 1.0, -1.0)
     for solver, loss in ((InteriorPoint(), losses.Hinge()), (InteriorPoint(), losses.Log()), (SDCA(), losses.Hinge())):
         one, two = (
             advance(solver.engine(problem(A, y, loss, 0.01, bias="free", threads=t), "unregularized", 0), 4)
@@ -202,7 +202,8 @@ def test_threads_give_the_same_bits_of_a_fit(kind):
         assert np.array_equal(one.model()[1], two.model()[1])
 
 
-def test_threads_give_the_same_bits_of_many_classes():
+def test_threads_give_the_same_bits_of_many_classes(monkeypatch):
+    monkeypatch.setattr("pegasos._lanes.BRIEF", 0)
     A = tall("dense")[:1000]
     y = np.arange(1000) % 19
     one, two = (
@@ -309,7 +310,7 @@ def test_rows_keep_their_arrays_alive():
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_inspect_finds_the_first_bad_value(bad, kind, threads):
-    X = np.random.default_rng(0).normal(size=(7000, 5))
+    X = np.random.default_rng(0).normal(size=(7000, 80))
     X[6500, 1] = X[4100, 3] = X[4100, 4] = X[5000, 0] = bad
     found = view(X if kind == "dense" else sparse.csr_matrix(X)).inspect(threads)
     assert (found["bad_value_row"], found["bad_value_col"]) == (4100, 3)

@@ -1,9 +1,9 @@
 """A fit borrows its data: it needs memory for rows and columns, not for entries."""
 
-import subprocess
 import sys
 import textwrap
 
+import processes
 import pytest
 
 pytest.importorskip("resource")
@@ -45,7 +45,7 @@ CHILD = """
 def growth(fit, layout, *, m, n, k=1, index="int32"):
     """The data's size and by how much a fit raised the peak of memory, in bytes."""
     code = textwrap.dedent(CHILD).format(fit=fit, layout=layout, m=m, n=n, k=k, index=index)
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     size, grown = map(int, done.stdout.split())
     print(f"data {size / 1e6:.0f} MB, growth {grown / 1e6:.1f} MB")
     return size, grown

@@ -488,34 +488,79 @@ def test_the_generator_is_pinned():
     assert _core.epoch_order(8, 0, 1, 2).tolist() == [4, 1, 4, 2, 6, 4, 0, 2]
 
 
-@pytest.mark.parametrize("m", [1024, 1025, 3000, 70_000])
-def test_local_orders_keep_neighbours_together(m):
-    """Every row once, another order each epoch; long lists go forward in a few streams at a time."""
-    orders = [np.asarray(_core.epoch_order(m, 2, 9, epoch, local=True)) for epoch in range(2)]
-    for order in orders:
-        assert np.array_equal(np.sort(order), np.arange(m))
-    assert not np.array_equal(*orders)
-    whole = np.array_equal(orders[0], _core.epoch_order(m, 2, 9, 0))
-    assert whole == (m <= 1024)
-    assert (np.mean(orders[0][:-8] + 1 == orders[0][8:]) > 0.5) == (m > 1024)
+@pytest.mark.parametrize("m", [1000, 8192, 70_000])
+def test_neighbours_in_a_file_are_no_neighbours_in_an_epoch(m):
+    """The distance in time of rows that lie together is that of any two rows: m/3 on average."""
+    order = np.asarray(_core.epoch_order(m, 2, 9, 0))
+    when = np.empty(m)
+    when[order] = np.arange(m)
+    for apart in (1, 8, 32):
+        assert abs(np.abs(when[apart:] - when[:-apart]).mean() / m - 1 / 3) < 4 / np.sqrt(m)
 
 
-@pytest.mark.parametrize("kind", ["two classes", "several classes", "real"])
-@pytest.mark.parametrize("alike", [False, True])
-def test_neighbours_are_kept_together_only_if_their_targets_are_not_alike(kind, alike):
-    """A file sorted by class, or by target, is mixed wholly; any other is read in streams."""
-    m, rng = 1500, np.random.default_rng(3)
-    X = rng.normal(size=(m, 3))
-    y = {"two classes": np.sign(X[:, 0]), "several classes": rng.integers(0, 3, m), "real": X @ [1, 2, 3]}[kind]
-    if alike:
-        X, y = X[np.argsort(y)], np.sort(y)
-    loss = losses.EpsilonInsensitive() if kind == "real" else losses.Hinge()
-    p = problem(X, y, loss, 0.01)
-    engine = run(p, Pegasos(t0=30.0), 1, seed=7)
-    order = np.asarray(_core.epoch_order(m, 2, 7, 0, local=not alike))[:, None]
-    signs = [np.where(y == k, 1.0, -1.0) for k in range(3)] if kind == "several classes" else [y]
-    expected = [o.pegasos(X, sign, order, lam=0.01, loss=oracle(loss), t0=30.0)[-1] for sign in signs]
-    assert_allclose(engine.model()[0], expected, **TIGHT)
+def grouped(kind, m, rng):
+    """Rows and ±1 targets, and the order in which a file would hold them."""
+    y = rng.choice([-1.0, 1.0], m)
+    if kind == "class":
+        return rng.normal(size=(m, 6)) + 0.7 * y[:, None] + 2.0, y, np.argsort(y, kind="stable")
+    if kind == "time":  # the border turns
+        angle = np.linspace(0, np.pi, m)
+        X = rng.normal(size=(m, 2))
+        return X, np.sign(np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] + 1e-9), np.arange(m)
+    # Groups, be they clusters or documents of a few paragraphs, with as many rows of either class in each.
+    group = rng.integers(0, 64 if kind == "cluster" else m // 16, m)
+    centres, differences = 2 * rng.normal(size=(2, group.max() + 1, 64))
+    X = centres[group] + 0.3 * y[:, None] * differences[group] + 0.2 * rng.normal(size=(m, 64))
+    return X, y, np.argsort(group, kind="stable")
+
+
+@pytest.mark.parametrize("kind", ["class", "cluster", "document", "time"])
+@pytest.mark.parametrize("solver", [Pegasos(), SDCA(), SDCA(blocks=16), Pegasos(sampling="chunked")])
+def test_no_order_of_a_file_costs_progress(kind, solver):
+    """An epoch over rows that lie in groups comes as near the optimum as one over shuffled rows, up to chance."""
+    m = 8192
+    rng = np.random.default_rng(0)
+    X, y, in_groups = grouped(kind, m, rng)
+    found = []
+    for rows in (rng.permutation(m), in_groups):
+        p = problem(X[rows], y[rows], losses.Hinge(), 1e-2)
+        values = []
+        for seed in range(8):
+            engine = run(p, solver, 1, seed=seed)
+            values.append(certify(p, *engine.model(), None).primal[0])
+        found.append(values)
+    optimum = certify(p, *run(p, SDCA(), 60).model(), None).primal[0]
+    shuffled, as_filed = np.array(found) - optimum
+    chance = (np.std(shuffled) + np.std(as_filed)) / np.sqrt(8)
+    assert as_filed.mean() < 1.05 * shuffled.mean() + 2.5 * chance
+
+
+def test_many_short_rows_in_clusters_cost_no_progress():
+    """Neighbours are fetched together here, and still are mixed with rows from all over the file."""
+    m, rng = 600_000, np.random.default_rng(0)
+    y, cluster = rng.choice([-1.0, 1.0], m), np.arange(m) // 10_000
+    centres, differences = 2 * rng.normal(size=(2, 60, 8))
+    X = centres[cluster] + 0.3 * y[:, None] * differences[cluster] + 0.2 * rng.normal(size=(m, 8))
+    X = X.astype(np.float32)
+    mixed, found = rng.permutation(m), []
+    for rows in (mixed, np.arange(m)):
+        p = problem(X[rows], y[rows], losses.Hinge(), 1e-4)
+        found.append([certify(p, *run(p, Pegasos(), 1, seed=seed).model(), None).primal[0] for seed in range(4)])
+    optimum = certify(p, *run(p, SDCA(), 15).model(), None).primal[0]
+    assert np.mean(found[1]) - optimum < 3 * (np.mean(found[0]) - optimum)  # it was eleven times as much
+
+
+@pytest.mark.parametrize(
+    ("m", "columns", "chunk"), [(300_000, 16, 16), (120_000, 39, 6), (110_000, 40, 1), (20_000, 16, 1)]
+)
+def test_neighbours_are_fetched_together_where_rows_are_short_and_many(m, columns, chunk):
+    """The order of the core's solver, from the iterates: after one step of Pegasos only the first row has moved."""
+    X = np.ones((m, columns), dtype=np.float32)
+    engine = Pegasos().engine(problem(X, np.ones(m), losses.Hinge(), 1.0), "none", 7)
+    solver = engine.lanes.solvers[0]
+    solver.advance(1)
+    moved = np.flatnonzero(solver.state()["U"])
+    assert moved.tolist() == [_core.epoch_order(m, 2, 7, 0, chunk)[0]]
 
 
 @pytest.mark.parametrize("m", [5000, 70_000])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import matplotlib as mpl
 import numpy as np
+import processes
 import pytest
 
 mpl.use("Agg")
@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 
 from pegasos import Checkpoint, LinearSVC, LinearSVR, Trace
 from pegasos.datasets import make_text
-from pegasos.plots import ConvergenceDisplay
+from pegasos.plots import ConvergenceDisplay, SparsePathDisplay
 
 INF = float("inf")
 
@@ -104,6 +104,13 @@ def test_from_estimator_draws_its_trace_into_the_given_axes(models):
     assert {line.get_linewidth() for line in display.lines_} == {3}
 
 
+def test_a_single_trace_needs_no_name(models):
+    recorded = models["pegasos"].trace_
+    display = ConvergenceDisplay.from_traces(recorded, x="epochs")
+    assert len(display.lines_) == 2
+    np.testing.assert_allclose(display.lines_[1].get_ydata(), [point.relative_gap for point in recorded])
+
+
 def test_drawing_again_replaces_the_handles(models):
     display = ConvergenceDisplay.from_traces({name: model.trace_ for name, model in models.items()})
     first = display.figure_
@@ -123,6 +130,8 @@ def test_the_name_of_the_estimator_is_the_default():
         (lambda: ConvergenceDisplay({}), ValueError, "no trace"),
         (lambda: ConvergenceDisplay({"a": Trace()}), ValueError, "no checkpoints"),
         (lambda: ConvergenceDisplay({"a": [1, 2]}), TypeError, "not a Trace"),
+        (lambda: ConvergenceDisplay([trace((1, 2.0, 1.0))]), TypeError, "pass an estimator's trace_, or a dict"),
+        (lambda: ConvergenceDisplay(TWO).plot(x="epoch"), ValueError, "did you mean 'epochs'"),
         (lambda: ConvergenceDisplay(TWO).plot(x="rows"), ValueError, "neither 'seconds' nor 'epochs'"),
         (lambda: ConvergenceDisplay(TWO).plot(y="loss"), ValueError, "none of"),
         (lambda: ConvergenceDisplay.from_estimator(LinearSVC()), AttributeError, "not fitted"),
@@ -135,10 +144,12 @@ def test_misuse_is_named(call, error, message):
 
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, pegasos.plots; assert 'matplotlib' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    processes.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_message_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ModuleNotFoundError, match=r"pegasos\[plots\]"):
         ConvergenceDisplay.from_traces(TWO)
+    with pytest.raises(ModuleNotFoundError, match=r"pegasos\[plots\]"):
+        SparsePathDisplay(np.array([1]), np.array([0.5]), (2, 0.1)).plot()

@@ -5,6 +5,7 @@ import oracles as o
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judging import judged
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 from test_svc import problem, three_classes, two_classes
@@ -198,7 +199,7 @@ def test_resumed_is_straight(nu):
                 keep.append(engine.state())
             engine.advance()
             if engine.due(tol):
-                bounds = engine.certify(engine.model()[0])
+                bounds = judged(engine)
                 if engine.stuck is not None:
                     return
                 engine.learn(bounds)

@@ -47,6 +47,8 @@ def test_variants(estimator, check):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_first_order_methods(estimator, check):
+    if "decision_proba_consistency" in check.func.__name__ and estimator.kernel == "precomputed":
+        pytest.skip("passes rows where a kernel matrix is asked for")
     if "sample_weight_equivalence" in check.func.__name__ and not isinstance(estimator.solver, Pegasos):
         estimator = clone(estimator).set_params(tol=5e-15, max_iter=20_000)  # asks for seven digits
     check(estimator)

@@ -229,6 +229,18 @@ def test_blocks_give_the_same_bits_for_any_number_of_threads(loss, bias):
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
 
 
+def test_threads_of_blocks_give_the_same_bits():
+    """Columns enough for threads to be used."""
+    A = sparse.random(400, 50_000, 1e-3, format="csr", random_state=0)
+    y = np.where(np.random.default_rng(0).random(400) < 0.4, 1.0, -1.0)
+    one, *others = (
+        advance(SDCA(blocks=16).engine(problem(A, y, losses.Hinge(), 0.01, threads=t), "none", 1), 2) for t in (1, 2, 4)
+    )
+    for other in others:
+        assert np.array_equal(one.model()[0], other.model()[0])
+        assert np.array_equal(one.duals(), other.duals())
+
+
 def test_warm_start_from_a_dual_point_keeps_its_value():
     for loss in CASES:
         p, star = standard(loss, "feature")
@@ -254,14 +266,32 @@ def test_cutting_plane_bounds_grow_towards_the_optimum(loss, bias, planes):
     bounds, values = [], []
     for _ in range(25):
         engine.advance()
-        bounds.append(engine.lower_bound()[0])
-        values.append(certify(p, *engine.model(), None).primal[0])
+        found = certify(p, *engine.model(), engine.duals())
+        bounds.append(found.dual[0])
+        values.append(found.primal[0])
+        # The certificate of the planes' slopes is no worse than what the planes say of themselves.
+        assert found.dual[0] >= engine.bundles[0].lower - 1e-9 * star
     assert max(bounds) <= star * (1 + 1e-9)
     assert min(values) >= star * (1 - 1e-9)
-    assert (np.diff(bounds) >= 0).all()
     assert (np.diff(values) <= 1e-9 * star).all()
     if planes == 200:
         assert values[-1] - bounds[-1] < 0.05 * star
+
+
+@pytest.mark.parametrize(
+    "loss", [losses.SquaredHinge(), losses.Squared(), losses.SquaredEpsilonInsensitive()], ids=repr
+)
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e6])
+def test_cutting_planes_of_steep_losses(loss, scale):
+    """Slopes without bound, at scores so large that rounding leaves nothing to balance the best bias with."""
+    rng = np.random.default_rng(0)
+    X = scale * rng.normal(size=(100, 5))
+    y = np.where(rng.random(100) < 0.5, 1.0, -1.0)
+    p = problem(X, y, loss, 1e-3, bias="free")
+    for iterations in (3, 40):
+        c = solve(p, CuttingPlane(), "unregularized", max_iter=iterations).certificate
+        assert np.isfinite(c.primal)
+        assert 0 <= c.dual <= c.primal * (1 + 1e-12)
 
 
 SMOOTH = [loss for loss in CASES if loss.smooth]

@@ -487,6 +487,46 @@ def test_other_data_is_refused(change, message):
             sparsify(kind, *change(X, y))
 
 
+class RowOrder(svm.SVC):
+    """Keeps its support vectors in the order of the rows, as models of scikit-learn-intelex do for two classes."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.grouped = svm.SVC(**self.get_params()).fit(X, y)
+        order = np.argsort(self.support_)
+        self.support_, self.support_vectors_ = self.support_[order], self.support_vectors_[order]
+        self.dual_coef_ = self.dual_coef_[:, order]
+        return self
+
+    def predict(self, X):
+        return self.grouped.predict(X)
+
+
+@pytest.mark.parametrize("variant", ["projection", "aggressive"])
+@pytest.mark.parametrize("data", ["moons", "iris", "one support vector more"])
+def test_support_vectors_in_the_order_of_rows(data, variant):
+    X, y = load_iris(return_X_y=True) if data == "iris" else make_moons(200, noise=0.3, random_state=0)
+    if data == "one support vector more":
+        X, y = X[:-1], y[:-1]
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = RowOrder(gamma=GAMMA).fit(X, y)
+    assert (np.diff(y[model.support_]) < 0).any()
+    small = sparsify(model, X, y, max_support=15, variant=variant).at()
+    same = sparsify(model.grouped, X, y, max_support=15, variant=variant).at()
+    np.testing.assert_allclose(small.decision_function(X), same.decision_function(X), atol=1e-6)
+    with pytest.raises(ValueError, match="fitted on other data"):
+        sparsify(model, X, np.roll(y, 1))
+
+
+def test_models_of_scikit_learn_intelex():
+    theirs = pytest.importorskip("sklearnex.svm", reason="scikit-learn-intelex is not installed")
+    X, y = make_moons(300, noise=0.3, random_state=0)
+    path = sparsify(theirs.SVC(C=10, gamma=GAMMA).fit(X, y), X, y, max_support=12)
+    ours = sparsify(svm.SVC(C=10, gamma=GAMMA).fit(X, y), X, y, max_support=12)
+    assert abs(path.at().score(X, y) - ours.at().score(X, y)) < 0.02
+
+
 @pytest.mark.parametrize(
     "bad",
     [

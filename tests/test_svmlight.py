@@ -6,11 +6,11 @@ import io
 import lzma
 import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import processes
 import pytest
 import svmlight_oracle as oracle
 from hypothesis import example, given, settings
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pegasos import _core
-from pegasos.io import SvmlightError, iter_svmlight, read_svmlight, write_svmlight
+from pegasos.io import SvmlightError, _svmlight, iter_svmlight, read_svmlight, write_svmlight
 
 zstandard = pytest.importorskip("zstandard") if sys.version_info < (3, 14) else None
 CORPUS = sorted((Path(__file__).parents[1] / "fuzz" / "corpus" / "svmlight").iterdir())
@@ -164,7 +164,12 @@ def test_pieces_threads_and_blocks_do_not_matter(text, options, size):
     whole = in_pieces(text, 1 << 20, threads=1, **options)
     assert in_pieces(text, size, threads=1, **options) == whole
     assert in_pieces(text, size, threads=3, **options) == whole
-    assert outcome(chunked, text, **options) == outcome(read_svmlight, text, **options)
+    expected = outcome(read_svmlight, text, **options)
+    assert outcome(chunked, text, **options) == expected
+    with pytest.MonkeyPatch.context() as patch:  # in parts, from memory and from a stream
+        patch.setattr(_svmlight, "_PART", size)
+        assert outcome(read_svmlight, text, **options) == expected
+        assert outcome(read_svmlight, io.BytesIO(text), **options) == expected
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
@@ -183,7 +188,7 @@ def test_corpus(path):
 
 def long_text(rows=4000, seed=0):
     rng = np.random.default_rng(seed)
-    X = sparse.random(rows, 300, 0.05, "csr", rng=rng)
+    X = sparse.random(rows, 300, 0.05, "csr", random_state=rng)
     file = io.BytesIO()
     write_svmlight(X, rng.integers(0, 5, rows), file, query_id=np.arange(rows), comment="head\nand more")
     return file.getvalue()
@@ -326,13 +331,110 @@ def test_types():
     assert list(iter_svmlight(b"# nothing\n\n")) == []
 
 
+def test_indices_widen_on_the_way(monkeypatch):
+    """What was read before the first index that needs 64 bits stays, and nothing is read twice: a pipe could not be."""
+    text = b"1 qid:7 3:1 5:2\n-1 qid:8 2147483648:4\n1 qid:9 1:5\n"
+    wanted = outcome(read_svmlight, text, query_id=True)
+    for part in (1, 20, 60):
+        monkeypatch.setattr(_svmlight, "_PART", part)
+        for dtype in (np.float32, np.float64):
+            X, _, query = read_svmlight(io.BytesIO(text), query_id=True, dtype=dtype)
+            assert (X.data.dtype, X.indices.dtype, X.indptr.dtype) == (dtype, np.int64, np.int64)
+            assert query.tolist() == [7, 8, 9]
+        assert outcome(read_svmlight, io.BytesIO(text), query_id=True) == wanted
+        with pytest.raises(SvmlightError, match=r"line 2.*does not fit int32"):
+            read_svmlight(io.BytesIO(text), index_dtype=np.int32)
+
+
+class Spy:
+    """The core's reader; ``watch`` sees every part that it is given."""
+
+    def __init__(self, watch, monkeypatch):
+        real = _core.SvmlightReader
+
+        class Reader:
+            def __init__(self, **options):
+                self.real = real(**options)
+                self.widen, self.finish = self.real.widen, self.real.finish
+
+            def add(self, text, *, last):
+                watch(len(text))
+                return self.real.add(text, last=last)
+
+        class Core:
+            SvmlightReader = Reader
+            svmlight_read = staticmethod(_core.svmlight_read)
+
+        monkeypatch.setattr(_svmlight, "_core", Core)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_python_gets_a_word_in_between(n_jobs, tmp_path, monkeypatch):
+    """A Ctrl-C has to wait for one part, however long the text is."""
+    parts, text = [], long_text(20_000)
+    path = tmp_path / "data.svm"
+    path.write_bytes(text)
+    Spy(parts.append, monkeypatch)
+    monkeypatch.setattr(_svmlight, "_PART", 1 << 14)
+    for source in (text, path, io.BytesIO(gzip.compress(text))):
+        parts.clear()
+        read_svmlight(source, n_jobs=n_jobs)
+        assert max(parts) <= n_jobs << 14
+        assert sum(parts) >= len(text)
+    assert len(parts) > 10
+
+
+@pytest.mark.parametrize("rest", [0, 1000])
+def test_a_file_that_is_cut_while_it_is_read_is_refused(rest, tmp_path, monkeypatch):
+    """With what is left of a mapped file the process would be gone, and what is left of a read one is not the file."""
+    path, text = tmp_path / "data.svm", long_text(20_000)
+    monkeypatch.setattr(_svmlight, "_PART", 1 << 14)
+    Spy(lambda _: os.truncate(path, rest), monkeypatch)
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=rf"data\.svm: was cut from {len(text)} to {rest} bytes while it was read"):
+        read_svmlight(path)
+    path.write_bytes(text)
+    blocks = iter_svmlight(path, memory=1 << 16)
+    next(blocks)
+    os.truncate(path, rest)
+    with pytest.raises(ValueError, match=r"data\.svm: was cut"):
+        list(blocks)
+
+
+def test_a_file_that_is_written_to_while_it_is_read_harms_nothing(tmp_path, monkeypatch):
+    """Parts are copies: whatever comes after, what was counted in one is what is read from it."""
+    path, text = tmp_path / "data.svm", b"1 1:1\n" * 10_000
+    monkeypatch.setattr(_svmlight, "_PART", 1 << 10)
+    Spy(lambda _: path.write_bytes(b"1 1:1 2:1 3:1\n" * 10_000), monkeypatch)
+    path.write_bytes(text)
+    try:
+        X, _ = read_svmlight(path)
+        assert X.nnz <= len(text) // 4
+    except SvmlightError:
+        pass  # two lines may have become one
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_as_it_was(tmp_path, monkeypatch):
+    path, text = tmp_path / "data.svm", b"1 1:1\n" * 10_000
+    monkeypatch.setattr(_svmlight, "_PART", 1 << 10)
+
+    def append(_):
+        with open(path, "ab") as file:
+            file.write(b"1 1:oops")
+
+    Spy(append, monkeypatch)
+    path.write_bytes(text)
+    assert read_svmlight(path)[0].shape == (10_000, 1)
+
+
 def compressed(kind, data):
+    """With a checksum, which of them all only zstd leaves out unless asked: damage is then found for certain."""
     if kind == "zst":
         if zstandard is None:
             from compression import zstd
 
-            return zstd.compress(data)
-        return zstandard.ZstdCompressor().compress(data)
+            return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+        return zstandard.ZstdCompressor(write_checksum=True).compress(data)
     return {"plain": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[kind](data)
 
 
@@ -388,9 +490,9 @@ def test_zstd_without_its_package(monkeypatch):
 def test_standard_streams(call):
     code = f"from pegasos.io import *; X, y = {call}; write_svmlight(X, y, '-')"
     for data in (b"1 1:0.5 2:1e-07\n-1 2:3\n", b"1 1:0.5 2:1e-07\n-1 2:3"):
-        done = subprocess.run([sys.executable, "-c", code], input=gzip.compress(data), capture_output=True, check=True)
+        done = processes.run([sys.executable, "-c", code], input=gzip.compress(data), capture_output=True, check=True)
         assert done.stdout == b"1 1:0.5 2:1e-07\n-1 2:3\n"
-    done = subprocess.run([sys.executable, "-c", code], input=b"1 1:y", capture_output=True, check=False)
+    done = processes.run([sys.executable, "-c", code], input=b"1 1:y", capture_output=True, check=False)
     assert b"<stdin>, line 1, column 5: the value 'y' is not a number" in done.stderr
 
 
@@ -424,7 +526,7 @@ def test_blocks_keep_within_memory(line, tmp_path):
         assert rows({memory}) == n
         print(n, peak() - before)
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     n, grown = map(int, done.stdout.split())
     assert n == (0 if line.startswith(b"#") else path.stat().st_size // len(line))
     assert grown <= memory + (1 << 19)  # what the allocator keeps for itself

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import pegasos
 from pegasos import LinearSVC, LinearSVR, io
-from pegasos.losses import Huber
+from pegasos.losses import Hinge, Huber
 
 MCSVM_CS = 4
 DIGITS = load_digits(return_X_y=True)
@@ -63,7 +63,12 @@ def test_liblinear_classifiers(solver, bias, data, tmp_path):
     ours = io.read_liblinear(tmp_path / "model")
     assert isinstance(ours, LinearSVC)
     labels, values, model = theirs(liblinear, tmp_path / "model", X)
-    assert_array_equal(ours.predict(X), labels)
+    ranked = np.sort(values, axis=1)
+    clear = np.ones(len(X), dtype=bool)
+    if values.shape[1] > 1:  # LIBLINEAR draws random rows, and scores of two classes may agree to all digits
+        clear = ranked[:, -1] - ranked[:, -2] > 1e-9
+    assert clear.mean() > 0.99
+    assert_array_equal(ours.predict(X)[clear], labels[clear])
     order = np.argsort(model.get_labels())
     if len(order) > 2:
         expected = values[:, order]
@@ -76,7 +81,7 @@ def test_liblinear_classifiers(solver, bias, data, tmp_path):
         assert_allclose(ours.predict_proba(X), probabilities[:, order], rtol=1e-9, atol=1e-12)
     again = tmp_path / "again.safetensors"
     pegasos.save(ours, again)
-    assert_array_equal(pegasos.load(again).predict(X), labels)
+    assert_array_equal(pegasos.load(again).predict(X), ours.predict(X))
     ours.fit(X, y)  # afresh, with that loss and intercept
     assert ours.certificate_.converged
 
@@ -234,6 +239,16 @@ def test_what_cannot_be_written(write, tmp_path):
     broken.coef_[0, 0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
         write(broken, tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
+def test_liblinear_has_no_number_for_other_losses(tmp_path):
+    class Mine(Hinge):
+        name = "mine"
+
+    model = LinearSVC().fit([[0.0], [1.0]], [0, 1]).set_params(loss=Mine())
+    with pytest.raises(ValueError, match="loss 'mine' cannot be written as a LIBLINEAR model, which knows hinge"):
+        io.write_liblinear(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
 
 

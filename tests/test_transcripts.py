@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 pytestmark = pytest.mark.unsanitized
@@ -52,7 +53,7 @@ def test_transcript(page, tmp_path):
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
     code = 0
     for line, command, expected in steps(page):
-        done = subprocess.run(
+        done = processes.run(
             ["bash", "-c", f"(exit {code})\n{command}"],
             cwd=place,
             env=environment,

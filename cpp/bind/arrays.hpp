@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "pegasos/memory.hpp"
 
@@ -19,6 +21,11 @@ template <class T>
 using Vector = nb::ndarray<const T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Matrix = nb::ndarray<const T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableVector = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableMatrix = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Index = Vector<std::int64_t>;  // numbers of rows
 using OutVector = nb::ndarray<double, nb::numpy, nb::ndim<1>, nb::c_contig>;
 using OutMatrix = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig>;
 
@@ -55,10 +62,22 @@ void check_shape(const A& a, std::int64_t rows, std::int64_t cols, const char* n
                                     " columns, not " + std::to_string(cols));
 }
 
+// What a word means, of those that are known; another word is an error, not some default.
+template <class T>
+T meaning(const char* what, const std::string& word, std::initializer_list<std::pair<const char*, T>> known) {
+    std::string names;
+    for (const auto& [name, value] : known) {
+        if (word == name) return value;
+        names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    throw std::invalid_argument(std::string(what) + " '" + word + "' is none of " + names);
+}
+
 void register_kernel_steps(nb::module_&);
 void register_kernels(nb::module_&);
 void register_lasvm(nb::module_&);
 void register_losses(nb::module_&);
+void register_pairs(nb::module_&);
 void register_passes(nb::module_&);
 void register_solvers(nb::module_&);
 void register_svmlight(nb::module_&);

@@ -8,12 +8,6 @@
 namespace pegasos::bind {
 namespace {
 
-template <class T>
-using MutableMatrix = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MutableVector = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Index = Vector<std::int64_t>;
-
 // An empty K stands for none.
 template <class Real>
 KernelBlock<Real> block_of(const Matrix<Real>& K, const Index& rows, const MutableVector<double>& score,
@@ -33,7 +27,7 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
              MutableVector<double> change, Vector<double> y, Vector<double> c, MutableVector<double> U,
              MutableMatrix<double> average, MutableMatrix<double> random, MutableVector<double> progress,
              double lam, double t0, double radius, double feature, std::int64_t batch_size, bool subgradient,
-             std::uint64_t seed) {
+             double bias_rate, std::uint64_t seed) {
     const auto m = std::int64_t(y.shape(0));
     const KernelBlock<Real> block = block_of(K, rows, score, change, m);
     if (batch_size < 1 || (!block.K && block.count > batch_size))
@@ -59,14 +53,15 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
                           feature,
                           batch_size,
                           subgradient,
+                          bias_rate,
                           seed};
-    PegasosProgress at{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10]};
+    PegasosProgress at{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12]};
     {
         nb::gil_scoped_release release;
         pegasos_steps(loss.loss, o, block, at);
     }
-    const double after[] = {at.visits,  at.steps, at.sum,   at.pi,    at.norm,  at.b,
-                            at.carried, at.draws, at.next0, at.next1, at.folded};
+    const double after[] = {at.visits, at.steps, at.sum,   at.pi,     at.norm,   at.b,    at.carried,
+                            at.draws,  at.next0, at.next1, at.folded, at.passed, at.b_sum};
     std::copy(std::begin(after), std::end(after), p);
 }
 
@@ -90,7 +85,7 @@ void define(nb::module_& m) {
     m.def("kernel_pegasos_steps", &pegasos<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),
           strict("change"), strict("y"), strict("weight"), strict("U"), strict("average"), strict("random"),
           strict("progress"), "lam"_a, "t0"_a, "radius"_a, "feature"_a, "batch_size"_a, "subgradient"_a,
-          "seed"_a);
+          "bias_rate"_a = 1.0, "seed"_a);
     m.def("kernel_sdca_steps", &sdca<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),
           strict("change"), strict("y"), strict("weight"), strict("u"), "sum"_a, "unit"_a, "feature"_a,
           "offset"_a);

@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <optional>
 
 #include "objects.hpp"
@@ -13,23 +12,21 @@
 namespace pegasos::bind {
 namespace {
 
-constexpr std::array names = {"linear", "poly", "sigmoid", "rbf", "laplacian", "chi2"};
-
-template <class T>
-using MutableMatrix = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MutableVector = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Index = Vector<std::int64_t>;
-
 struct KernelRowsObject {
     KernelRows rows;
     RowsObject owner;
 };
 
 Kernel kernel_of(const std::string& name, double gamma, double coef0, std::int64_t degree) {
-    for (std::size_t k = 0; k < names.size(); ++k)
-        if (name == names[k]) return {KernelKind(k), gamma, coef0, degree};
-    throw std::invalid_argument("unknown kernel " + name);
+    const auto kind = meaning<KernelKind>("kernel", name,
+                                          {{"linear", KernelKind::linear},
+                                           {"poly", KernelKind::poly},
+                                           {"sigmoid", KernelKind::sigmoid},
+                                           {"rbf", KernelKind::rbf},
+                                           {"laplacian", KernelKind::laplacian},
+                                           {"chi2", KernelKind::chi2}});
+    if (degree < 0) throw std::invalid_argument("degree must be at least 0");
+    return {kind, gamma, coef0, degree};
 }
 
 void check_index(const Index& index, std::int64_t bound, const char* what) {
@@ -87,6 +84,15 @@ OutMatrix scores(const KernelRowsObject& a, std::optional<Index> a_index, Matrix
             : kernel_scores<double>)(a.rows, a_index ? a_index->data() : nullptr, count, coef.data(), outputs,
                                      x.rows, x_index ? x_index->data() : nullptr, n, out.data(), threads);
     return out;
+}
+
+template <class Real>
+void cross(const KernelRowsObject& a, const KernelRowsObject& x, MutableMatrix<Real> out, int threads) {
+    if (a.rows.cols() != x.rows.cols()) throw std::invalid_argument("rows of different widths");
+    if (std::int64_t(out.shape(0)) < a.rows.rows() || std::int64_t(out.shape(1)) < x.rows.rows())
+        throw std::invalid_argument("out is too small for the values");
+    nb::gil_scoped_release release;
+    kernel_cross<Real>(a.rows, x.rows, out.data(), std::int64_t(out.shape(1)), threads);
 }
 
 nb::tuple pull(const KernelRowsObject& a, Vector<double> coef, const KernelRowsObject& z, int threads,
@@ -191,6 +197,8 @@ void register_kernels(nb::module_& m) {
              strict("slots"), strict("coef"), strict("F"), "threads"_a)
         .def("scores", &scores, nb::arg("a_index").noconvert().none(), strict("coef"), "x"_a,
              nb::arg("x_index").noconvert().none(), "threads"_a, "single"_a = false)
+        .def("cross", &cross<float>, "x"_a, strict("out"), "threads"_a)
+        .def("cross", &cross<double>, "x"_a, strict("out"), "threads"_a)
         .def("pull", &pull, strict("coef"), "z"_a, "threads"_a, "single"_a = false);
 
     m.def("nonzeros", &nonzeros, "rows"_a, strict("of_row"), strict("of_column"), "threads"_a);

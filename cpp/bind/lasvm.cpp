@@ -6,10 +6,6 @@
 namespace pegasos::bind {
 namespace {
 
-template <class T>
-using MutableVector = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Index = Vector<std::int64_t>;
-
 void check_index(const std::int64_t* index, std::int64_t count, std::int64_t bound, const char* what) {
     for (std::int64_t k = 0; k < count; ++k)
         if (index[k] < 0 || index[k] >= bound) throw std::out_of_range(what);

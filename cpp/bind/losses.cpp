@@ -12,20 +12,18 @@ namespace pegasos::bind {
 namespace {
 
 AnyLoss make_loss(const std::string& name, double parameter) {
-    if (name == "hinge") return Hinge{};
-    if (name == "squared_hinge") return SquaredHinge{};
-    if (name == "smoothed_hinge") {
-        SmoothedHinge l;
-        l.gamma = parameter;
-        return l;
-    }
-    if (name == "log") return Log{};
-    if (name == "epsilon_insensitive") return EpsilonInsensitive{parameter};
-    if (name == "squared_epsilon_insensitive") return SquaredEpsilonInsensitive{parameter};
-    if (name == "squared") return Squared{};
-    if (name == "huber") return Huber{parameter};
-    if (name == "quantile") return Quantile{parameter};
-    throw std::invalid_argument("unknown loss '" + name + "'");
+    SmoothedHinge smoothed;
+    smoothed.gamma = parameter;
+    return meaning<AnyLoss>("loss", name,
+                            {{"hinge", Hinge{}},
+                             {"squared_hinge", SquaredHinge{}},
+                             {"smoothed_hinge", smoothed},
+                             {"log", Log{}},
+                             {"epsilon_insensitive", EpsilonInsensitive{parameter}},
+                             {"squared_epsilon_insensitive", SquaredEpsilonInsensitive{parameter}},
+                             {"squared", Squared{}},
+                             {"huber", Huber{parameter}},
+                             {"quantile", Quantile{parameter}}});
 }
 
 // out[i] = f(loss, a[i], y[i])
@@ -50,6 +48,7 @@ template <class F>
 OutVector map_rows(const JointLossObject& self, const Matrix<double>& a, const Vector<std::int32_t>& label,
                    F&& f) {
     check_shape(a, std::int64_t(label.shape(0)), self.classes(), "scores");
+    check_labels(label, self.classes());
     OutVector out = new_vector(std::int64_t(a.shape(0)));
     const double* pa = a.data();
     double* po = out.data();
@@ -218,6 +217,7 @@ void register_losses(nb::module_& m) {
             "slopes",
             [](const JointLossObject& s, Matrix<double> z, Vector<std::int32_t> y) {
                 check_shape(z, std::int64_t(y.shape(0)), s.classes(), "scores");
+                check_labels(y, s.classes());
                 OutMatrix out = new_matrix(std::int64_t(z.shape(0)), s.classes());
                 std::visit(
                     [&](const auto& l) {
@@ -233,6 +233,7 @@ void register_losses(nb::module_& m) {
             [](const JointLossObject& s, Vector<double> u0, Vector<double> z, std::int32_t y, double q) {
                 check_length(u0, s.classes(), "u0");
                 check_length(z, s.classes(), "scores");
+                if (y < 0 || y >= s.classes()) throw std::out_of_range("label");
                 OutVector out = new_vector(s.classes());
                 std::vector<double> work;
                 std::visit([&](const auto& l) { l.dual_step(u0.data(), z.data(), y, q, out.data(), work); },

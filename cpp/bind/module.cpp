@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
     pegasos::bind::register_kernel_steps(m);
     pegasos::bind::register_lasvm(m);
     pegasos::bind::register_losses(m);
+    pegasos::bind::register_pairs(m);
     pegasos::bind::register_passes(m);
     pegasos::bind::register_solvers(m);
     pegasos::bind::register_svmlight(m);

@@ -1,19 +1,24 @@
 // The Python objects the core's functions take: rows that keep their arrays alive, and losses.
 #pragma once
+#include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "arrays.hpp"
 #include "pegasos/joint_losses.hpp"
 #include "pegasos/losses.hpp"
-#include "pegasos/rows.hpp"
+#include "pegasos/mapped.hpp"
+#include "pegasos/passes.hpp"
 
 namespace pegasos::bind {
 
 struct RowsObject {
     AnyRows view;
     std::vector<nb::object> owners;
-    std::int64_t stored;  // length of the sparse arrays
+    std::vector<std::shared_ptr<MappedGuard>> guards{};  // of those arrays that are mapped from files
+    std::optional<Digest> digest{};                      // of what was checked
+    OutVector norms{};                                   // … and its squared norms
     std::int64_t rows() const {
         return std::visit([](const auto& r) { return r.rows; }, view);
     }
@@ -34,5 +39,13 @@ struct JointLossObject {
         return std::visit([](const auto& l) { return l.classes; }, loss);
     }
 };
+
+// The joint losses use labels as places.
+inline void check_labels(const Vector<std::int32_t>& labels, int classes) {
+    for (std::size_t i = 0; i < labels.shape(0); ++i)
+        if (labels.data()[i] < 0 || labels.data()[i] >= classes)
+            throw std::out_of_range("label " + std::to_string(labels.data()[i]) + " is none of 0 … " +
+                                    std::to_string(classes - 1));
+}
 
 }  // namespace pegasos::bind

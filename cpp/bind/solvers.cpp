@@ -25,8 +25,9 @@ struct Data {
     Targets targets;
     Weights weights;
 };
-Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, double total, int first,
-               int count) {
+Data read_data(const RowsObject& rows, nb::handle loss, nb::handle targets, nb::handle weight, double total,
+               int first, int count) {
+    if (first < 0 || count < 1) throw std::invalid_argument("count must be at least 1, first at least 0");
     Data d;
     Vector<double> values;
     Vector<std::int32_t> labels;
@@ -36,6 +37,8 @@ Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, do
     } else {
         labels = nb::cast<Vector<std::int32_t>>(targets, false);
         check_length(labels, rows.rows(), "targets");
+        JointLossObject* joint = nullptr;
+        if (nb::try_cast(loss, joint)) check_labels(labels, joint->classes());
         d.targets.label = labels.data();
     }
     d.targets.first = first;
@@ -49,21 +52,13 @@ Data read_data(const RowsObject& rows, nb::handle targets, nb::handle weight, do
     return d;
 }
 
-bool neighbours_alike(const Targets& targets, std::int64_t m) {
-    if (const double* y = targets.value)
-        return pegasos::neighbours_alike(
-            m, [y](std::int64_t i, std::int64_t j) { return (y[i] - y[j]) * (y[i] - y[j]); });
-    const std::int32_t* k = targets.label;
-    return pegasos::neighbours_alike(m, [k](std::int64_t i, std::int64_t j) { return double(k[i] != k[j]); });
-}
-
-Sampling sampling_named(const std::string& name, const RowsObject& rows, const Targets& targets) {
-    const bool local = !neighbours_alike(targets, rows.rows());
-    if (name == "iid") return Sampling::iid;
-    if (name == "fixed") return {Sampling::fixed, 0, local};
-    if (name == "permutation") return {Sampling::permutation, 0, local};
-    if (name == "chunked") return {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz()), local};
-    throw std::invalid_argument("sampling '" + name + "' is none of iid, fixed, permutation, chunked");
+Sampling sampling_named(const std::string& name, const RowsObject& rows) {
+    const std::int64_t few = few_rows(rows.rows(), rows.nnz());
+    return meaning<Sampling>("sampling", name,
+                             {{"iid", Sampling::iid},
+                              {"fixed", {Sampling::fixed, few}},
+                              {"permutation", {Sampling::permutation, few}},
+                              {"chunked", {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())}}});
 }
 
 template <class F>
@@ -153,18 +148,23 @@ void register_solvers(nb::module_& m) {
             [](PegasosObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
                double total, int first, int count, double lam, const std::string& schedule, double rate,
                double t0, std::int64_t batch_size, const std::string& sampling, double radius, bool average,
-               bool random, const std::string& bias, double feature, std::uint64_t seed) {
+               bool random, const std::string& bias, double bias_start, double bias_rate, double feature,
+               std::uint64_t seed) {
                 PegasosOptions o;
                 o.lam = lam, o.rate = rate, o.t0 = t0, o.batch_size = batch_size, o.radius = radius;
-                o.schedule = schedule == "pegasos" ? Schedule::pegasos
-                             : schedule == "norma" ? Schedule::norma
-                                                   : Schedule::constant;
+                o.schedule = meaning<Schedule>("schedule", schedule,
+                                               {{"pegasos", Schedule::pegasos},
+                                                {"norma", Schedule::norma},
+                                                {"constant", Schedule::constant}});
                 o.average = average, o.random = random, o.feature = feature, o.seed = seed;
-                o.bias = bias == "subgradient" ? PegasosBias::subgradient
-                         : bias == "batch"     ? PegasosBias::batch
-                                               : PegasosBias::none;
-                const Data d = read_data(rows, targets, weight, total, first, count);
-                o.sampling = sampling_named(sampling, rows, d.targets);
+                o.bias_start = bias_start, o.bias_rate = bias_rate;
+                o.bias = meaning<PegasosBias>("bias", bias,
+                                              {{"none", PegasosBias::none},
+                                               {"subgradient", PegasosBias::subgradient},
+                                               {"batch", PegasosBias::batch}});
+                if (batch_size < 1) throw std::invalid_argument("batch_size must be at least 1");
+                const Data d = read_data(rows, loss, targets, weight, total, first, count);
+                o.sampling = sampling_named(sampling, rows);
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); },
@@ -175,15 +175,16 @@ void register_solvers(nb::module_& m) {
             },
             "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a, "lam"_a,
             "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a, "average"_a, "random"_a,
-            "bias"_a, "feature"_a, "seed"_a)
+            "bias"_a, "bias_start"_a = 0.0, "bias_rate"_a = 1.0, "feature"_a, "seed"_a)
         .def(
             "select",
             [](PegasosObject& s, const std::string& which) {
-                s.solver->select(which == "average"         ? Iterate::average
-                                 : which == "suffix"        ? Iterate::suffix
-                                 : which == "first_random"  ? Iterate::first_random
-                                 : which == "second_random" ? Iterate::second_random
-                                                            : Iterate::last);
+                s.solver->select(meaning<Iterate>("iterate", which,
+                                                  {{"last", Iterate::last},
+                                                   {"average", Iterate::average},
+                                                   {"suffix", Iterate::suffix},
+                                                   {"first_random", Iterate::first_random},
+                                                   {"second_random", Iterate::second_random}}));
             },
             "which"_a)
         .def("keep_scores", [](PegasosObject& s) { s.solver->keep_scores(); })
@@ -208,8 +209,8 @@ void register_solvers(nb::module_& m) {
                 o.blocks = blocks;
                 o.threads = threads, o.single = single, o.seed = seed;
                 check_length(squared_norms, rows.rows(), "squared_norms");
-                const Data d = read_data(rows, targets, weight, total, first, count);
-                o.sampling = sampling_named(sampling, rows, d.targets);
+                const Data d = read_data(rows, loss, targets, weight, total, first, count);
+                o.sampling = sampling_named(sampling, rows);
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) {

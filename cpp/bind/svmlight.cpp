@@ -3,8 +3,11 @@
 #include "pegasos/svmlight.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/variant.h>
 
 #include <optional>
+#include <utility>
+#include <variant>
 
 #include "arrays.hpp"
 
@@ -68,23 +71,19 @@ nb::object give_away(svmlight::Array<T>& array) {
     return nb::cast(nb::ndarray<T, nb::numpy, nb::ndim<1>>(p, {size}, owner));
 }
 
-template <class T, class I>
-nb::dict read(Vector<std::uint8_t> text, const svmlight::ReadOptions& options) {
-    const std::string_view bytes(reinterpret_cast<const char*>(text.data()), text.shape(0));
-    auto result = [&] {
-        nb::gil_scoped_release release;
-        return svmlight::read<T, I>(bytes, options);
-    }();
+nb::dict described(const svmlight::Refusal& refusal) {
     nb::dict d;
-    if (const auto* refusal = std::get_if<svmlight::Refusal>(&result)) {
-        d["offence"] = name_of(refusal->offence);
-        d["line"] = refusal->line;
-        d["column"] = refusal->column;
-        d["text"] = nb::bytes(refusal->text.data(), refusal->text.size());
-        d["previous"] = refusal->previous;
-        return d;
-    }
-    auto& rows = std::get<svmlight::Rows<T, I>>(result);
+    d["offence"] = name_of(refusal.offence);
+    d["line"] = refusal.line;
+    d["column"] = refusal.column;
+    d["text"] = nb::bytes(refusal.text.data(), refusal.text.size());
+    d["previous"] = refusal.previous;
+    return d;
+}
+
+template <class T, class I>
+nb::dict described(svmlight::Rows<T, I>& rows) {
+    nb::dict d;
     d["data"] = give_away(rows.data);
     d["indices"] = give_away(rows.indices);
     d["indptr"] = give_away(rows.indptr);
@@ -94,6 +93,68 @@ nb::dict read(Vector<std::uint8_t> text, const svmlight::ReadOptions& options) {
     d["lines"] = rows.lines;
     return d;
 }
+
+std::string_view characters(const Vector<std::uint8_t>& text) {
+    return {reinterpret_cast<const char*>(text.data()), text.shape(0)};
+}
+
+template <class T, class I>
+nb::dict read(Vector<std::uint8_t> text, const svmlight::ReadOptions& options) {
+    auto result = [&] {
+        nb::gil_scoped_release release;
+        return svmlight::read<T, I>(characters(text), options);
+    }();
+    return std::visit([](auto& found) { return described(found); }, result);
+}
+
+// A text that is handed over part by part, so that Python can look for signals in between.
+class PartsReader {
+    template <class T, class I>
+    using Reader = svmlight::Reader<T, I>;
+    std::variant<Reader<float, std::int32_t>, Reader<float, std::int64_t>, Reader<double, std::int32_t>,
+                 Reader<double, std::int64_t>>
+        reader_;
+
+ public:
+    PartsReader(bool single, bool wide, const svmlight::ReadOptions& options)
+        : reader_(std::in_place_type<Reader<double, std::int64_t>>, options) {
+        if (single && wide)
+            reader_.emplace<Reader<float, std::int64_t>>(options);
+        else if (single)
+            reader_.emplace<Reader<float, std::int32_t>>(options);
+        else if (!wide)
+            reader_.emplace<Reader<double, std::int32_t>>(options);
+    }
+
+    // The number of bytes read, or what is wrong.
+    std::variant<std::int64_t, nb::dict> add(Vector<std::uint8_t> text, bool last) {
+        auto result = std::visit(
+            [&](auto& reader) {
+                nb::gil_scoped_release release;
+                return reader.add(characters(text), last);
+            },
+            reader_);
+        if (const auto* refusal = std::get_if<svmlight::Refusal>(&result)) return described(*refusal);
+        return std::get<std::int64_t>(result);
+    }
+
+    // From now on with 64-bit integers.
+    void widen() {
+        if (auto* narrow = std::get_if<Reader<float, std::int32_t>>(&reader_))
+            reader_ = Reader<float, std::int64_t>(std::move(*narrow));
+        else if (auto* same = std::get_if<Reader<double, std::int32_t>>(&reader_))
+            reader_ = Reader<double, std::int64_t>(std::move(*same));
+    }
+
+    nb::dict finish() {
+        return std::visit(
+            [](auto& reader) {
+                auto rows = reader.finish();
+                return described(rows);
+            },
+            reader_);
+    }
+};
 
 // The arrays are those of a matrix that _data has checked.
 template <class T, class I>
@@ -139,6 +200,20 @@ void register_svmlight(nb::module_& m) {
         },
         nb::arg("text").noconvert(), nb::kw_only(), "single"_a, "wide"_a, "zero_based"_a, "n_features"_a,
         "query"_a, "first_line"_a, "threads"_a, "piece"_a = svmlight::ReadOptions{}.piece);
+    nb::class_<PartsReader>(m, "SvmlightReader")
+        .def(
+            "__init__",
+            [](PartsReader* self, bool single, bool wide, bool zero_based, std::int64_t n_features,
+               bool query, int threads, std::int64_t piece, std::int64_t total) {
+                new (self) PartsReader(
+                    single, wide,
+                    svmlight::ReadOptions{zero_based, n_features, 1, query, threads, piece, total});
+            },
+            nb::kw_only(), "single"_a, "wide"_a, "zero_based"_a, "n_features"_a, "query"_a, "threads"_a,
+            "piece"_a = svmlight::ReadOptions{}.piece, "total"_a = 0)
+        .def("add", &PartsReader::add, nb::arg("text").noconvert(), nb::kw_only(), "last"_a)
+        .def("widen", &PartsReader::widen)
+        .def("finish", &PartsReader::finish);
     register_write<float, std::int32_t>(m);
     register_write<float, std::int64_t>(m);
     register_write<double, std::int32_t>(m);

@@ -11,6 +11,8 @@
 // falls, whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019
 // for the line search; Ioannou et al. 2019 for cutting the rows anew each round).
 #pragma once
+#include <span>
+
 #include "pegasos/sdca.hpp"
 
 namespace pegasos {
@@ -21,7 +23,7 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
     BlockSdcaSolver(Rows rows, Output out, Weights c, const double* squared_norms, SdcaOptions options)
         : SdcaState<Rows, Output>(rows, std::move(out), c, squared_norms, options), parts_(options.blocks) {
         this->sigma_ = std::max(1.0, options.blocks / 4.0);
-        for (auto& p : parts_) p.W.resize(this->W_.size());
+        for (auto& p : parts_) p.W = this->W_;
         change_.resize(this->W_.size());
     }
 
@@ -40,21 +42,23 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
 
  private:
     struct Part {
-        Buffer W{};
+        WeightBuffer<double> W{};
         std::vector<std::pair<int64_t, double>> moves{};  // row, change of its dual variable
         double gain = 0, value = 0, gap = 0;
     };
 
     void round(const int64_t* rows, int64_t count) {
-        const int64_t blocks = int64_t(parts_.size());
-        parallel_for(this->o_.threads, blocks, [&](int64_t k) {
+        const int64_t blocks = int64_t(parts_.size()), m = this->ops_.rows.rows, n = this->ops_.rows.cols;
+        const int threads =
+            useful_threads(this->o_.threads, count * (this->ops_.rows.nnz() / m) + blocks * n);
+        parallel_for(threads, blocks, [&](int64_t k) {
             ascend(parts_[k], rows + count * k / blocks, rows + count * (k + 1) / blocks);
         });
         // δw = Σ_k (W_k − W)/σ, in stretches of columns, each summed over the parts in order.
         const int64_t size = int64_t(change_.size()), stretch = 4096,
                       stretches = (size + stretch - 1) / stretch;
         std::vector<double> inner(stretches), square(stretches);
-        parallel_for(this->o_.threads, stretches, [&](int64_t s) {
+        parallel_for(threads, stretches, [&](int64_t s) {
             double a = 0, b = 0;
             for (int64_t j = s * stretch; j < std::min(size, (s + 1) * stretch); ++j) {
                 double d = 0;
@@ -88,10 +92,11 @@ class BlockSdcaSolver final : public SdcaState<Rows, Output> {
         p.W = this->W_;
         p.moves.clear();
         p.gain = p.value = p.gap = 0;
-        const bool jumping = this->jumping();
-        for (; first < last; ++first) {
-            const int64_t i = *first;
-            if (jumping && first + 3 < last) ops.rows.prefetch(first[3]);
+        const std::span rows(first, last);
+        for (int64_t r = 0; r < int64_t(rows.size()); ++r) {
+            ops.prefetch(rows, r,
+                         [&](int64_t i) { return std::array<const void*, 2>{&this->x2_[i], &this->u_[i]}; });
+            const int64_t i = rows[r];
             const double c = this->c_[i], share = this->share(i), old = this->u_[i];
             if (c == 0) continue;
             double z, u = old;

@@ -127,12 +127,12 @@ void sums(const DensePanelRows<Value>& x, const int64_t* rows, const std::uint8_
 
 // One row, from its entry number `from` on: a single chain of additions, so that sums are symmetric.
 template <class Op, class Real, class Value, class Index, class V, int lines>
-void sparse_rest(const Value* data, const Index* indices, int64_t from, int64_t end, const Real* packed,
+void sparse_rest(const Value* data, Bounded<Index> columns, int64_t from, int64_t end, const Real* packed,
                  V (&s)[lines]) {
     constexpr int part = int(sizeof(V) / sizeof(Real)), width = part * lines;
     for (int64_t p = from; p < end; ++p) {
         const Real v = Real(data[p]);
-        const Real* a = packed + int64_t(indices[p]) * width;
+        const Real* a = packed + columns[p] * width;
 #pragma GCC unroll 4
         for (int h = 0; h < lines; ++h) s[h] = Op::template add<true>(s[h], v, load(a + h * part));
     }
@@ -145,13 +145,13 @@ void sparse_sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, co
     using V = VecOf<Real>;
     constexpr int lines = 2 * parts, part = kernel_lanes<Real> / parts, width = part * lines;
     const Value* data[count];
-    const Index* indices[count];
+    Bounded<Index> columns[count];
     int64_t size[count], shortest = INT64_MAX;
     for (int r = 0; r < count; ++r) {
-        const int64_t begin = x.indptr[rows[r]];
+        const int64_t begin = x.pointer(rows[r]), end = x.pointer(rows[r] + 1);
         data[r] = x.data + begin;
-        indices[r] = x.indices + begin;
-        size[r] = int64_t(x.indptr[rows[r] + 1]) - begin;
+        columns[r] = x.columns + begin;
+        size[r] = end > begin ? end - begin : 0;
         shortest = size[r] < shortest ? size[r] : shortest;
     }
     V s[count][lines] = {};
@@ -159,13 +159,13 @@ void sparse_sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, co
 #pragma GCC unroll 8
         for (int r = 0; r < count; ++r) {
             const Real v = Real(data[r][p]);
-            const Real* a = packed + int64_t(indices[r][p]) * width;
+            const Real* a = packed + columns[r][p] * width;
 #pragma GCC unroll 4
             for (int h = 0; h < lines; ++h) s[r][h] = Op::template add<true>(s[r][h], v, load(a + h * part));
         }
 #pragma GCC unroll 8
     for (int r = 0; r < count; ++r) {
-        sparse_rest<Op>(data[r], indices[r], shortest, size[r], packed, s[r]);
+        sparse_rest<Op>(data[r], columns[r], shortest, size[r], packed, s[r]);
 #pragma GCC unroll 4
         for (int h = 0; h < lines; ++h) store(out[r] + h * part, s[r][h]);
     }
@@ -357,8 +357,9 @@ void draw(const SparsePanelRows<Value, Index>& x, const int64_t* rows, int count
     for (int c = 0; c < count; ++c) {
         VecOf<Real> own[lines];
         for (int h = 0; h < lines; ++h) own[h] = load(w + c * width + h * part);
-        for (int64_t p = x.indptr[rows[c]]; p < int64_t(x.indptr[rows[c] + 1]); ++p) {
-            Real* to = pull + int64_t(x.indices[p]) * width;
+        const int64_t end = x.pointer(rows[c] + 1);
+        for (int64_t p = x.pointer(rows[c]); p < end; ++p) {
+            Real* to = pull + x.columns[p] * width;
 #pragma GCC unroll 4
             for (int h = 0; h < lines; ++h)
                 store(to + h * part, load(to + h * part) + Real(x.data[p]) * own[h]);

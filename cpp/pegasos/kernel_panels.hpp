@@ -20,6 +20,8 @@
 #pragma once
 #include <cstdint>
 
+#include "pegasos/columns.hpp"
+
 namespace pegasos {
 
 enum class KernelKind { linear, poly, sigmoid, rbf, laplacian, chi2 };
@@ -47,7 +49,13 @@ template <class Value, class Index>
 struct SparsePanelRows {
     static constexpr int lines = 2;
     const Value* data;
-    const Index *indices, *indptr;
+    const Index* indptr;
+    Bounded<Index> columns;  // of all entries
+    std::int64_t stored;     // … and their number
+
+    [[gnu::always_inline]] std::int64_t pointer(std::int64_t i) const {
+        return row_pointer(indptr + i, stored);
+    }
 };
 
 // Rows x whose sums are held before the kernel function is applied to them.

@@ -56,7 +56,7 @@ void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<R
                    std::int64_t first, std::int64_t k, std::vector<double>& g, PegasosProgress& at) {
     const double B2 = o.feature * o.feature, scale = scale_of(o, at);
     at.steps += 1;
-    if (o.lag) at.carried += scale;
+    if (o.lag) at.carried += scale, at.passed += scale * at.folded, at.b_sum += at.b;
     if (o.random[0]) draw(o, at, scale);
     for (std::int64_t r = 0; r < k; ++r)
         g[std::size_t(r)] =
@@ -69,7 +69,7 @@ void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<R
         o.U[i] += unit;
         if (o.lag) o.lag[i] += unit * at.carried;
         block.change[p] += coef;
-        if (o.subgradient) at.b += c * slope / (double(k) * std::sqrt(at.steps));
+        if (o.subgradient) at.b += o.bias_rate * c * slope / (double(k) * std::sqrt(at.steps));
         if (block.K) {
             // ‖v + coef φ‖² = ‖v‖² + 2 coef ⟨v, φ⟩ + coef² K(x, x)
             const double K = double(block.K[p * block.stride + p]) + B2;

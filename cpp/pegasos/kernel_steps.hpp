@@ -37,8 +37,10 @@ struct PegasosProgress {
     double carried;              // Σ of the scales of all iterates, for averages
     double draws, next0, next1;  // random iterates: draws made, and the next steps to keep
     double folded;               // what all else that is unscaled is to be multiplied by: a vanishing π
+    double passed;               // Σ of the scales of all iterates, in units of what was there at the start
+    double b_sum;                // Σ of their biases
 };
-inline constexpr int progress_size = 11;
+inline constexpr int progress_size = 13;
 
 // Everything is kept unscaled, as for linear Pegasos: w = v π/(λΩ), v = Σ_i c_i U_i φ(x_i), Ω = t0 + rows
 // visited, so that at t = 1 (Ω = 0) every score is 0 and the hinge loss is violated.
@@ -51,6 +53,7 @@ struct KernelPegasos {
     double lam, t0, radius, feature;
     std::int64_t batch_size;
     bool subgradient;  // whether b is learnt
+    double bias_rate;  // by steps of bias_rate/√t
     std::uint64_t seed;
 };
 template <class Real>

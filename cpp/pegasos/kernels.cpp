@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
@@ -26,7 +27,7 @@ DensePanelRows<T> panel_rows(const DenseRows<T>& r) {
 }
 template <class T, class I>
 SparsePanelRows<T, I> panel_rows(const CsrRows<T, I>& r) {
-    return {r.data, r.indices, r.indptr};
+    return {r.data, r.indptr, r.bounded(0), r.stored};
 }
 
 template <class Real>
@@ -106,13 +107,16 @@ class Packed {
           cols_(a.cols()),
           norms_(std::size_t(groups_ * L)),
           room_(Scratch<Real>::take(std::size_t(std::max<int64_t>(groups_ * cols_ * L, 1)))) {
-        each([](Real* to, double v) { *to = Real(v); });
+        each([&](Real* to, double v) {
+            *to = Real(v);
+            if (v != 0) set_.push_back(to);
+        });
         for (int64_t p = 0; p < count; ++p) norms_[std::size_t(p)] = norms_of<Real>(a)[index ? index[p] : p];
         // Sums over all entries of a dense row need no norm of the other side.
         plain_ = a.kernel.kind == KernelKind::laplacian || a.kernel.kind == KernelKind::chi2;
     }
     ~Packed() {
-        each([](Real* to, double) { *to = Real(0); });
+        for (Real* p : set_) *p = Real(0);
         Scratch<Real>::give_back(std::move(room_));
     }
     Packed(const Packed&) = delete;
@@ -142,6 +146,7 @@ class Packed {
     int64_t count_, groups_, cols_;
     std::vector<Real> norms_;
     Scratch<Real> room_;
+    std::vector<Real*> set_{};  // what is to be set back: the rows may be others by then
     bool plain_ = false;
 };
 
@@ -160,9 +165,9 @@ int64_t stretch_of(const KernelRows& x) {
     return std::clamp<int64_t>(stretch_bytes / bytes / 64 * 64, 64, 1024);
 }
 
-// Threads for so many kernel values to compute and to add: starting one costs as much as a hundred thousand.
+// Threads for so many kernel values to compute and to add.
 int useful(int threads, int64_t computed, int64_t added) {
-    return computed + added / 16 < (int64_t(1) << 17) ? 1 : threads;
+    return useful_threads(threads, 4 * computed + added / 4);
 }
 
 // For every tile of a stretch, its rows by length: those that are summed side by side should end together.
@@ -176,7 +181,7 @@ std::vector<std::uint8_t> tile_orders(const Rows& x, const int64_t* index, int64
         for (int c = 0; c < size; ++c) {
             const int64_t at = first + begin + c, row = index ? index[at] : at;
             if constexpr (Rows::lines == 2)
-                keys[c] = int64_t(x.indptr[row + 1] - x.indptr[row]) * kernel_tile + c;
+                keys[c] = std::max<int64_t>(0, x.pointer(row + 1) - x.pointer(row)) * kernel_tile + c;
         }
         std::sort(keys, keys + size);
         for (int c = 0; c < size; ++c) order[std::size_t(begin + c)] = std::uint8_t(keys[c] % kernel_tile);
@@ -202,7 +207,7 @@ KernelRows::KernelRows(const AnyRows& rows_view, const Kernel& k, int threads) :
     constexpr int64_t piece = 4096;
     std::visit(
         [&](const auto& r) {
-            parallel_for(threads, (m + piece - 1) / piece, [&](int64_t t) {
+            parallel_for(useful_threads(threads, r.nnz()), (m + piece - 1) / piece, [&](int64_t t) {
                 for (int64_t i = t * piece; i < std::min(m, (t + 1) * piece); ++i) {
                     double sum = 0;
                     r.each(i, [&](int64_t, double v) { sum += absolute ? std::abs(v) : v * v; });
@@ -374,6 +379,36 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
 }
 
 template <class Real>
+void kernel_cross(const KernelRows& a, const KernelRows& x, Real* out, int64_t stride, int threads) {
+    check_precision<Real>(a);
+    check_precision<Real>(x);
+    const int64_t count = a.rows(), m = x.rows(), stretch = stretch_of(x);
+    const int64_t batch = batch_of<Real>(a, 16), batches = (count + batch - 1) / batch;
+    threads = useful(threads, count * m, 0);
+    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
+        using Group = Packed<Real, Rows>;
+        parallel_for(threads, batches, [&](int64_t task) {
+            std::vector<int64_t> chosen(std::size_t(std::min(batch, count - task * batch)));
+            std::iota(chosen.begin(), chosen.end(), task * batch);
+            const Group packed(a, chosen.data(), int64_t(chosen.size()));
+            for (int64_t first = 0; first < m; first += stretch) {
+                const int64_t n = std::min(stretch, m - first);
+                const auto order = tile_orders(rows, nullptr, first, n);
+                for (int64_t g = 0; g < packed.groups(); ++g) {
+                    Real* to[Group::L];
+                    for (int l = 0; l < Group::L; ++l) {
+                        const int64_t row = g * Group::L + l;
+                        to[l] = row < packed.count() ? out + (task * batch + row) * stride + first : nullptr;
+                    }
+                    run_panel<Real>(rows, {&a.kernel, nullptr, first, n, order.data(), packed.group(g),
+                                           packed.norms(g), norms_of<Real>(x), to});
+                }
+            }
+        });
+    });
+}
+
+template <class Real>
 void kernel_pull(const KernelRows& a, const double* coef, const KernelRows& z, double* value, double* pull,
                  int threads) {
     check_precision<Real>(a);
@@ -423,6 +458,8 @@ template void kernel_scores<float>(const KernelRows&, const int64_t*, int64_t, c
                                    const KernelRows&, const int64_t*, int64_t, double*, int);
 template void kernel_scores<double>(const KernelRows&, const int64_t*, int64_t, const double*, int64_t,
                                     const KernelRows&, const int64_t*, int64_t, double*, int);
+template void kernel_cross<float>(const KernelRows&, const KernelRows&, float*, int64_t, int);
+template void kernel_cross<double>(const KernelRows&, const KernelRows&, double*, int64_t, int);
 template void kernel_pull<float>(const KernelRows&, const double*, const KernelRows&, double*, double*, int);
 template void kernel_pull<double>(const KernelRows&, const double*, const KernelRows&, double*, double*, int);
 template void add_rows<float>(const float* const*, const double*, int64_t, double*, int64_t, int);

@@ -46,6 +46,10 @@ void kernel_scores(const KernelRows& a, const std::int64_t* a_index, std::int64_
                    std::int64_t outputs, const KernelRows& x, const std::int64_t* x_index, std::int64_t m,
                    double* out, int threads);
 
+// out[i * stride + j] = K(a_i, x_j) for all rows of both.
+template <class Real>
+void kernel_cross(const KernelRows& a, const KernelRows& x, Real* out, std::int64_t stride, int threads);
+
 // value[p] = Σ_i coef[i] K(a_i, z_p) and pull[p * cols + k] = Σ_i coef[i] K(a_i, z_p) a_ik for the rows z_p
 // of z, with kernels of inner products in precision Real. Sums are cut alike whatever the number of threads.
 template <class Real>

@@ -51,7 +51,7 @@ void add(double* sum, double c, typename Vector<L>::Floats v) {
 template <int L, class T, class Index>
 inline void visit(const T* x, Index at, int64_t nnz, MarginVisit& v) {
     using F = typename Vector<L>::Floats;
-    const auto weights = [&](int64_t k) -> F& { return *reinterpret_cast<F*>(v.W + int64_t(at[k]) * L); };
+    const auto weights = [&](int64_t k) -> F& { return *reinterpret_cast<F*>(v.W + at[k] * L); };
     const auto lanes = [](const float* p) -> const F& { return *reinterpret_cast<const F*>(p); };
     F s0{}, s1{}, s2{}, s3{};
     int64_t k = 0;
@@ -114,8 +114,8 @@ void dense(const T* x, int64_t n, MarginVisit& v) {
     visit<L>(x, simd::Consecutive{}, n, v);
 }
 template <int L, class T, class I>
-void sparse(const T* x, const I* idx, int64_t nnz, MarginVisit& v) {
-    visit<L>(x, idx, nnz, v);
+void sparse(const T* x, Masked<I> at, int64_t nnz, MarginVisit& v) {
+    visit<L>(x, at, nnz, v);
 }
 
 template <class T>

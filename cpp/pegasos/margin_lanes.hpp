@@ -45,12 +45,12 @@ struct MarginVisit {
     bool settled;         // result: nothing changed, nor would it if scores moved that much
 };
 
-// For L = 8 and 16 lanes; of dense rows, and of sparse ones, whose feature idx[k] has value x[k].
+// For L = 8 and 16 lanes; of dense rows, and of sparse ones, whose feature at[k] has value x[k].
 template <class T>
 struct MarginKernels {
     void (*dense[2])(const T* x, std::int64_t n, MarginVisit&);
-    void (*sparse32[2])(const T* x, const std::int32_t* idx, std::int64_t nnz, MarginVisit&);
-    void (*sparse64[2])(const T* x, const std::int64_t* idx, std::int64_t nnz, MarginVisit&);
+    void (*sparse32[2])(const T* x, Masked<std::int32_t> at, std::int64_t nnz, MarginVisit&);
+    void (*sparse64[2])(const T* x, Masked<std::int64_t> at, std::int64_t nnz, MarginVisit&);
 };
 
 // Adds the squares of `rows` × L weights, each lane for itself.
@@ -67,11 +67,12 @@ void visit_margins(const DenseRows<T>& rows, std::int64_t i, int L, MarginVisit&
 }
 template <class T, class I>
 void visit_margins(const CsrRows<T, I>& rows, std::int64_t i, int L, MarginVisit& visit) {
-    const std::int64_t p = rows.indptr[i], count = std::int64_t(rows.indptr[i + 1]) - p;
+    const auto row = rows.extent(i);
+    const T* x = rows.data + row.begin;
     if constexpr (std::is_same_v<I, std::int32_t>)
-        margin_kernels<T>().sparse32[L > 8](rows.data + p, rows.indices + p, count, visit);
+        margin_kernels<T>().sparse32[L > 8](x, rows.masked(row.begin), row.count(), visit);
     else
-        margin_kernels<T>().sparse64[L > 8](rows.data + p, rows.indices + p, count, visit);
+        margin_kernels<T>().sparse64[L > 8](x, rows.masked(row.begin), row.count(), visit);
 }
 
 }  // namespace pegasos

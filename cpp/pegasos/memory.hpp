@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <vector>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -26,5 +27,26 @@ inline void* allocate(std::size_t bytes) {
 #endif
     return p;
 }
+
+// Numbers on cache-line borders, so that eight lanes of doubles, or sixteen of floats, are one line.
+template <class T>
+struct CacheAligned {
+    using value_type = T;
+    CacheAligned() = default;
+    template <class U>
+    CacheAligned(const CacheAligned<U>&) {}
+    T* allocate(std::size_t n) {
+        if (n > std::size_t(-1) / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(pegasos::allocate(n * sizeof(T)));
+    }
+    void deallocate(T* p, std::size_t) { std::free(p); }
+    template <class U>
+    bool operator==(const CacheAligned<U>&) const {
+        return true;
+    }
+};
+template <class Real>
+using LaneBuffer = std::vector<Real, CacheAligned<Real>>;
+using Buffer = LaneBuffer<double>;
 
 }  // namespace pegasos

@@ -34,6 +34,7 @@ struct Single {
     static constexpr int part(int) { return 0; }
 
     double y(int64_t i, int) const { return target[i]; }
+    const void* place(int64_t i) const { return target + i; }
     void slopes(int64_t i, const double* z, double* g) const { g[0] = loss.slope(z[0], target[i]); }
     void step(int64_t i, const double* z, double q, double* u) {
         u[0] = q > 0 ? loss.dual_step(u[0], z[0], target[i], q) : loss.slope(z[0], target[i]);
@@ -68,6 +69,7 @@ struct OneVsRest {
     static int part(int l) { return l; }
 
     double y(int64_t i, int l) const { return label[i] == first + l ? 1.0 : -1.0; }
+    const void* place(int64_t i) const { return label + i; }
     void slopes(int64_t i, const double* z, double* g) const {
         for (int l = 0; l < count; ++l) g[l] = loss.slope(z[l], y(i, l));
         std::fill(g + count, g + lanes(), 0.0);
@@ -113,6 +115,7 @@ struct Joint {
     static constexpr int parts() { return 1; }
     static constexpr int part(int) { return 0; }
 
+    const void* place(int64_t i) const { return label + i; }
     void slopes(int64_t i, const double* z, double* g) const {
         loss.slopes(z, label[i], g);
         std::fill(g + loss.classes, g + lanes(), 0.0);

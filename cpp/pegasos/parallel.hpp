@@ -9,6 +9,12 @@
 
 namespace pegasos {
 
+// How many of the threads pay: none but this one for work, in multiplications or so, that is done before
+// others have started.
+inline int useful_threads(int threads, std::int64_t work) {
+    return work < (std::int64_t(1) << 19) ? 1 : threads;
+}
+
 template <class F>
 void parallel_for(int threads, std::int64_t tasks, F&& task) {
     threads = int(std::min<std::int64_t>(threads, tasks));

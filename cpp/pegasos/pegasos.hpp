@@ -19,6 +19,7 @@
 // their scale in `pi` too.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -41,6 +42,7 @@ struct PegasosOptions {
     double radius = 0;  // project onto ‖w‖ ≤ radius; 0: never
     bool average = false, random = false;
     PegasosBias bias = PegasosBias::none;
+    double bias_start = 0, bias_rate = 1;  // learnt by sub-gradients, with steps of bias_rate/√t
     double feature = 0;
     std::uint64_t seed = 0;
 };
@@ -63,19 +65,19 @@ class PegasosSolver final : public PegasosBase {
           c_(c),
           o_(options),
           L_{ops_.L()},
-          v_(ops_.size()),
+          v_(ops_.weights()),
           U_(rows.rows * L_),
           window_(U_.size()),
           next_window_(U_.size()),
           pi_(L_, 1.0),
-          b_(L_),
+          b_(L_, options.bias_start),
           scale_(L_),
           z_(L_ * std::max<int64_t>(1, std::min(o_.batch_size, rows.rows))),
           g_(z_.size()),
           coef_(L_),
           norm_(ops_.out.parts()) {
         if (o_.average) {
-            lag_.resize(v_.size()), sum_.resize(v_.size()), window_sum_.resize(v_.size());
+            lag_ = ops_.weights(), sum_.resize(v_.size()), window_sum_.resize(v_.size());
             next_window_sum_.resize(v_.size()), carried_.resize(L_), b_sum_.resize(3 * L_);
         }
         if (o_.random)
@@ -92,7 +94,12 @@ class PegasosSolver final : public PegasosBase {
     double epochs() const override { return double(visits()) / double(ops_.rows.rows); }
     bool epoch_ended() const override { return at_ == ops_.rows.rows; }
     int outputs() const override { return visible(ops_.out); }
-    void select(Iterate which) override { which_ = which; }
+    void select(Iterate which) override {
+        const bool mean = which == Iterate::average || which == Iterate::suffix;
+        if ((mean && !o_.average) || (which > Iterate::suffix && !o_.random))
+            throw std::invalid_argument("these iterates were not asked for when the solver was made");
+        which_ = which;
+    }
     void keep_scores() override { seen_.resize(U_.size()); }
     void scores(double* z, int64_t stride, int64_t early) const override {
         if (seen_.empty()) throw std::logic_error("no scores were kept");
@@ -187,11 +194,9 @@ class PegasosSolver final : public PegasosBase {
 
     void step(int64_t k) {
         const int64_t* batch = order_.data() + at_;
-        if (jumps_)
-            for (int64_t r = at_ + ahead; r < std::min(at_ + ahead + k, ops_.rows.rows); ++r) {
-                ops_.rows.prefetch(order_[r]);
-                __builtin_prefetch(&U_[order_[r] * L_]);
-            }
+        for (int64_t r = 0; r < k; ++r)
+            ops_.prefetch(order_, at_ + r,
+                          [&](int64_t i) { return std::array<const void*, 1>{&U_[i * L_]}; });
         scales(scale_.data());
         ++steps_;
         if (o_.average) carry();
@@ -230,7 +235,7 @@ class PegasosSolver final : public PegasosBase {
             U[l] += unit;
             coef_[l] = c * unit;
             if (o_.bias == PegasosBias::subgradient)
-                b_[l] += c * g[l] / (double(k) * std::sqrt(double(steps_)));
+                b_[l] += o_.bias_rate * c * g[l] / (double(k) * std::sqrt(double(steps_)));
         }
         if (o_.radius > 0) grow_norm(i);
         ops_.axpy(i, coef_.data(), v_.data());
@@ -268,8 +273,10 @@ class PegasosSolver final : public PegasosBase {
     // Multiplies a vanishing pi into what it scales.
     void fold() {
         if (o_.average) flush();
-        for (Buffer* buffer : {&v_, &U_, &window_, &next_window_})
-            for (std::size_t p = 0; p < buffer->size(); ++p) (*buffer)[p] *= pi_[p % L_];
+        const auto scale = [&](auto& buffer) {
+            for (std::size_t p = 0; p < buffer.size(); ++p) buffer[p] *= pi_[p % L_];
+        };
+        scale(v_), scale(U_), scale(window_), scale(next_window_);
         std::fill(pi_.begin(), pi_.end(), 1.0);
         recompute_norm();
     }
@@ -351,18 +358,16 @@ class PegasosSolver final : public PegasosBase {
         new_epoch();
     }
 
-    static constexpr int64_t ahead = 4;  // rows between asking the cache for a row and visiting it
-
     LaneOps<Rows, Output> ops_;
     Weights c_;
     PegasosOptions o_;
     bool shrinks_ = o_.schedule != Schedule::pegasos || o_.radius > 0;
-    bool jumps_ = jumps(o_.sampling, ops_.rows.rows);
     typename LaneOps<Rows, Output>::Lanes L_;
     Iterate which_ = Iterate::last;
-    Buffer v_, U_, window_, next_window_, pi_, b_;
+    WeightBuffer<double> v_, lag_{};
+    Buffer U_, window_, next_window_, pi_, b_;
     Buffer scale_, z_, g_, coef_, norm_;
-    Buffer lag_{}, sum_{}, window_sum_{}, next_window_sum_{}, carried_{}, b_sum_{};
+    Buffer sum_{}, window_sum_{}, next_window_sum_{}, carried_{}, b_sum_{};
     Buffer random_[2], seen_{};
     int64_t next_[2] = {1, 1}, draws_ = 0;
     std::vector<int64_t> order_{};

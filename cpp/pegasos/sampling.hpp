@@ -1,5 +1,6 @@
 // The order in which an epoch visits the rows; a function of (seed, epoch) alone, so that a resumed run
-// continues it.
+// continues it. It is drawn from all rows at once: rows that lie together in a file are often alike (in
+// class, time, source), and visited together they would pull the weights their way together.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "pegasos/memory.hpp"
 #include "pegasos/rng.hpp"
 
 namespace pegasos {
@@ -15,113 +17,73 @@ struct Sampling {
     enum Scheme { iid, fixed, permutation, chunked };
 
     // Implicit, so that a scheme is a sampling.
-    Sampling(Scheme s, std::int64_t rows = 0, bool near = false) : scheme(s), chunk(rows), local(near) {}
+    Sampling(Scheme s, std::int64_t rows = 1) : scheme(s), chunk(rows) {}
 
     Scheme scheme;
-    std::int64_t chunk;  // rows of a chunk, for `chunked` alone
-    bool local;          // neighbours may be visited close together: see shuffle and neighbours_alike
+    std::int64_t chunk;  // rows of a chunk: see shuffle_chunks
 };
 inline bool operator==(const Sampling& sampling, Sampling::Scheme scheme) {
     return sampling.scheme == scheme;
 }
 
-// Rows of a chunk that holds about 2¹⁹ entries (some megabytes, whatever their type); nnz entries in m rows.
+// Rows of a chunk in memory, where there are m rows with nnz entries: one, unless rows are short and too many
+// for the caches. An epoch that fetched those from memory one at a time, each with its target and other
+// numbers, would take twice as long.
+inline std::int64_t few_rows(std::int64_t m, std::int64_t nnz) {
+    const bool apart = nnz <= (1 << 22) || nnz >= 40 * m;
+    return apart ? 1 : std::clamp<std::int64_t>(256 * m / nnz, 1, 16);
+}
+
+// Rows of a chunk on disk that holds about 2¹⁶ entries (half a megabyte or so); nnz entries in m rows.
 inline std::int64_t chunk_rows(std::int64_t m, std::int64_t nnz) {
     return std::max<std::int64_t>(
-        1, std::int64_t(double(m) * (1 << 19) / double(std::max<std::int64_t>({1, m, nnz}))));
+        1, std::int64_t(double(m) * (1 << 16) / double(std::max<std::int64_t>({1, m, nnz}))));
 }
 
-template <class T>
-void fisher_yates(std::vector<T>& list, Rng& rng) {
-    for (std::int64_t i = std::int64_t(list.size()) - 1; i > 0; --i)
-        std::swap(list[i], list[rng.below(i + 1)]);
+inline void fisher_yates(std::int64_t* list, std::int64_t count, Rng& rng) {
+    for (std::int64_t i = count - 1; i > 0; --i) std::swap(list[i], list[rng.below(i + 1)]);
 }
 
-inline constexpr std::int64_t whole_shuffle = 1024;
-
-// Shuffles v. Short lists, and those that are not `local`: Fisher–Yates. Others keep neighbours in memory
-// close together in time, which is worth a quarter to a half of an epoch's duration: blocks of consecutive
-// entries are put in random order, and eight blocks at a time are dealt out in turn, each from a random place
-// in it. Eight far-apart streams are what the processor's own prefetching follows.
-inline void shuffle(std::vector<std::int64_t>& v, Rng rng, bool local) {
-    const std::int64_t n = std::int64_t(v.size()), streams = 8;
-    const std::int64_t block = n > 65536 ? 256 : 32;  // longer streams from memory than from the caches
-    if (!local || n <= whole_shuffle) return fisher_yates(v, rng);
-    std::vector<std::int64_t> blocks((n + block - 1) / block);
-    std::iota(blocks.begin(), blocks.end(), 0);
-    fisher_yates(blocks, rng);
-    std::vector<std::int64_t> out;
-    out.reserve(v.size());
-    for (std::size_t first = 0; first < blocks.size(); first += streams) {
-        const std::size_t last = std::min(blocks.size(), first + streams);
-        std::int64_t turn[streams];
-        for (std::size_t b = first; b < last; ++b) turn[b - first] = rng.below(block);
-        for (std::int64_t k = 0; k < block; ++k)
-            for (std::size_t b = first; b < last; ++b) {
-                const std::int64_t at = blocks[b] * block + (turn[b - first] + k) % block;
-                if (at < n) out.push_back(v[at]);
-            }
+// Shuffles v, ascending rows, so that an epoch has to do with a part of the data at a time. Chunks are so
+// many consecutive rows; the rows of up to `together` chunks at a time are shuffled among themselves. Those
+// are taken from all over the file, one at random from each of `together` equal parts, so that every time is
+// much like the whole file, be it sorted by class or by anything else.
+inline void shuffle_chunks(std::vector<std::int64_t>& v, std::int64_t rows, std::int64_t together, Rng& rng) {
+    std::vector<std::int64_t> begin;  // of each chunk in v
+    for (std::size_t at = 0; at < v.size();) {
+        begin.push_back(std::int64_t(at));
+        const std::int64_t end = (v[at] / rows + 1) * rows;
+        while (at < v.size() && v[at] < end) ++at;
     }
-    v.swap(out);
-}
-
-// Whether rows next to each other are alike, as far as the distance(i, j) of their targets tells: in a file
-// sorted by class, say, or a series. Visited close together they would pull the weights their way together,
-// which costs more epochs than streams save time.
-template <class Distance>
-bool neighbours_alike(std::int64_t m, Distance&& distance) {
-    if (m <= whole_shuffle) return false;
-    const std::int64_t pairs = std::min<std::int64_t>(m - 1, 8192);
-    Rng rng(0);
-    double near = 0, far = 0;
-    for (std::int64_t k = 0; k < pairs; ++k) {
-        const std::int64_t i = (m - 1) * k / pairs;
-        near += distance(i, i + 1);
-        far += distance(i, rng.below(m));
+    const std::int64_t chunks = std::int64_t(begin.size()), times = (chunks + together - 1) / together;
+    begin.push_back(std::int64_t(v.size()));
+    // When each chunk is visited. Parts that are a chunk short give nothing at one time, drawn at random.
+    std::vector<std::int64_t> when(std::size_t(chunks), 0), times_of_part(std::size_t(times), 0);
+    for (std::int64_t part = 0; part < together; ++part) {
+        const std::int64_t first = chunks * part / together, last = chunks * (part + 1) / together;
+        std::iota(times_of_part.begin(), times_of_part.end(), 0);
+        fisher_yates(times_of_part.data(), times, rng);
+        std::copy_n(times_of_part.begin(), last - first, when.begin() + first);
     }
-    return near < 0.8 * far;
-}
-
-// Shuffles v, ascending rows of data on disk, so that an epoch reads long stretches of it and then is done
-// with them. Chunks of consecutive rows are put in random order; the rows of eight chunks at a time, which
-// keeps the mix even for files sorted by class, are shuffled among themselves.
-inline void shuffle_chunks(std::vector<std::int64_t>& v, std::int64_t rows, Rng rng, bool local) {
-    const std::size_t together = 8;
-    using Span = std::pair<std::size_t, std::size_t>;
-    std::vector<Span> chunks;
-    for (std::size_t first = 0, last; first < v.size(); first = last) {
-        const std::int64_t chunk = v[first] / rows;
-        for (last = first + 1; last < v.size() && v[last] / rows == chunk; ++last) {
-        }
-        chunks.push_back({first, last});
-    }
-    fisher_yates(chunks, rng);
-    std::vector<std::int64_t> out, some;
-    out.reserve(v.size());
-    for (std::size_t c = 0; c < chunks.size(); c += together) {
-        some.clear();
-        for (std::size_t k = c; k < std::min(chunks.size(), c + together); ++k)
-            some.insert(some.end(), v.begin() + std::ptrdiff_t(chunks[k].first),
-                        v.begin() + std::ptrdiff_t(chunks[k].second));
-        shuffle(some, Rng(rng.next()), local);
-        out.insert(out.end(), some.begin(), some.end());
-    }
-    v.swap(out);
-}
-
-// Whether an epoch over that many rows jumps about in memory, so that rows should be asked for in advance. An
-// epoch that follows streams is slowed down by a tenth if they are.
-inline bool jumps(const Sampling& sampling, std::int64_t rows) {
-    return !sampling.local || rows <= whole_shuffle || sampling == Sampling::iid ||
-           sampling == Sampling::chunked;
+    // Chunks are read in order and sorted by time; those of a time are then shuffled.
+    const LaneBuffer<std::int64_t> from(v.begin(), v.end());
+    std::vector<std::int64_t> end(std::size_t(times), 0);
+    for (std::int64_t k = 0; k < chunks; ++k) end[when[k]] += begin[k + 1] - begin[k];
+    std::exclusive_scan(end.begin(), end.end(), end.begin(), std::int64_t(0));
+    for (std::int64_t k = 0; k < chunks; ++k)
+        for (std::int64_t at = begin[k]; at < begin[k + 1]; ++at) v[end[when[k]]++] = from[at];
+    for (std::int64_t time = 0, first = 0; time < times; first = end[time++])
+        fisher_yates(v.data() + first, end[time] - first, rng);
 }
 
 // Puts ascending rows into the order in which an epoch visits each of them once.
 inline void reorder(std::vector<std::int64_t>& rows, const Sampling& sampling, std::uint64_t seed,
                     std::int64_t epoch) {
-    const Rng rng(seed, sampling == Sampling::fixed ? 0 : std::uint64_t(epoch));
-    if (sampling == Sampling::chunked) return shuffle_chunks(rows, sampling.chunk, rng, sampling.local);
-    shuffle(rows, rng, sampling.local);
+    Rng rng(seed, sampling == Sampling::fixed ? 0 : std::uint64_t(epoch));
+    const bool from_disk = sampling == Sampling::chunked;
+    if (from_disk || sampling.chunk > 1)
+        return shuffle_chunks(rows, sampling.chunk, from_disk ? 256 : 1024, rng);
+    fisher_yates(rows.data(), std::int64_t(rows.size()), rng);
 }
 
 // Fills `order` with the rows of one epoch over {0, …, m − 1}.

@@ -20,6 +20,7 @@
 // point: the method of multipliers.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "pegasos/margin_lanes.hpp"
@@ -70,7 +71,7 @@ class SdcaState : public SdcaBase {
           x2_(squared_norms),
           o_(options),
           L_{ops_.L()},
-          W_(ops_.size()),
+          W_(ops_.template weights<Real>()),
           u_(rows.rows * L_),
           offset_(L_),
           active_(rows.rows),
@@ -192,11 +193,6 @@ class SdcaState : public SdcaBase {
 
     double share(int64_t i) const { return c_[i] * unit_; }  // of row i in w(u)
 
-    // Whether this epoch jumps about in memory: streams with gaps are none.
-    bool jumping() const {
-        const int64_t visited = int64_t(order_.size());
-        return visited < ops_.rows.rows || jumps(o_.sampling, visited);
-    }
     void new_epoch() {
         if (o_.sampling == Sampling::iid) {
             Rng rng(o_.seed, std::uint64_t(epoch_));
@@ -228,7 +224,8 @@ class SdcaState : public SdcaBase {
     const double* x2_;
     SdcaOptions o_;
     typename LaneOps<Rows, Output>::Lanes L_;
-    LaneBuffer<Real> W_, u_;
+    WeightBuffer<Real> W_;
+    LaneBuffer<Real> u_;
     Buffer offset_;
     std::vector<int64_t> active_, order_{};
     LaneBuffer<char> settled_;  // what this epoch found each row to be, for drop_settled
@@ -252,15 +249,15 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         if constexpr (in_single) begin_visits();
         allowed_ = slack();
         const int64_t stop = std::min(int64_t(this->order_.size()), this->at_ + rows);
-        const bool jumping = this->jumping();
         for (; this->at_ < stop; ++this->at_) {
-            if (jumping && this->at_ + ahead < int64_t(this->order_.size())) {
-                const int64_t later = this->order_[this->at_ + ahead];
-                this->ops_.rows.prefetch(later);
-                __builtin_prefetch(&this->u_[later * this->L_]);
-                if (in_single) __builtin_prefetch(&mean_[later * this->L_]);
-                __builtin_prefetch(&this->x2_[later]);
-            }
+            this->ops_.prefetch(this->order_, this->at_, [&](int64_t i) {
+                const double* x2 = this->x2_ + i;
+                const Real* u = &this->u_[i * this->L_];
+                if constexpr (in_single)
+                    return std::array<const void*, 3>{x2, u, &mean_[i * this->L_]};
+                else
+                    return std::array<const void*, 2>{x2, u};
+            });
             if constexpr (!LaneOps<Rows, Output>::single &&
                           !in_single)  // those are few enough, in huge pages
                 if (this->at_ + 1 < int64_t(this->order_.size()))
@@ -303,7 +300,6 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
     }
 
  private:
-    static constexpr int64_t ahead = 3;
     static constexpr bool in_single = std::is_same_v<Real, float>;
     static constexpr bool drifting = requires(const Output& out) { out.drift(0, nullptr, nullptr); };
 

@@ -8,6 +8,7 @@
 #include "pegasos/envelope.hpp"
 #include "pegasos/kernel_panels.hpp"
 #include "pegasos/margin_lanes.hpp"
+#include "pegasos/pair_votes.hpp"
 
 #define PEGASOS_DECLARE(isa)                                      \
     namespace simd {                                              \
@@ -17,6 +18,7 @@
     }                                                             \
     extern const EnvelopeKernels table_envelope_##isa;            \
     extern const KernelTable table_kernel_##isa;                  \
+    extern const PairTable table_pairs_##isa;                     \
     extern const MarginKernels<float> table_margin_float_##isa;   \
     extern const MarginKernels<double> table_margin_double_##isa; \
     extern const SquareLanes table_squares_##isa;
@@ -76,6 +78,7 @@ const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 
 const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
 const KernelTable& kernel_table() { return PEGASOS_CHOOSE(table_kernel); }
+const PairTable& pair_table() { return PEGASOS_CHOOSE(table_pairs); }
 SquareLanes square_lanes() { return PEGASOS_CHOOSE(table_squares); }
 template <>
 const MarginKernels<float>& margin_kernels<float>() {

@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 
+#include "pegasos/columns.hpp"
+
 namespace pegasos::simd {
 
 inline constexpr int lane_block = 8;
@@ -14,27 +16,29 @@ struct Kernels {
     double (*dot)(const T* x, const double* w, std::int64_t n);
     void (*axpy)(double c, const T* x, double* w, std::int64_t n);
     double (*squared_norm)(const T* x, std::int64_t n);
+    // sums[0] += Σ x_p and sums[1] += Σ p x_p for n words of T's size, p = at, at + 1, … (digest.hpp)
+    void (*digest)(const void* x, std::int64_t n, std::int64_t at, std::uint64_t* sums);
     // The same for four rows at once: the weights are loaded, and stored, once for all.
     void (*dot_four)(const T* const* x, const double* w, std::int64_t n, double* out);
     void (*axpy_four)(const double* c, const T* const* x, double* w, std::int64_t n);
     // ⟨w, x⟩ and w += c x for a sparse row, by gathering and scattering; null where that does not pay
     // (gathers()).
-    double (*sparse_dot32)(const T* x, const std::int32_t* idx, std::int64_t nnz, const double* w);
-    double (*sparse_dot64)(const T* x, const std::int64_t* idx, std::int64_t nnz, const double* w);
-    void (*sparse_axpy32)(double c, const T* x, const std::int32_t* idx, std::int64_t nnz, double* w);
-    void (*sparse_axpy64)(double c, const T* x, const std::int64_t* idx, std::int64_t nnz, double* w);
+    double (*sparse_dot32)(const T* x, Bounded<std::int32_t> at, std::int64_t nnz, const double* w);
+    double (*sparse_dot64)(const T* x, Bounded<std::int64_t> at, std::int64_t nnz, const double* w);
+    void (*sparse_axpy32)(double c, const T* x, Bounded<std::int32_t> at, std::int64_t nnz, double* w);
+    void (*sparse_axpy64)(double c, const T* x, Bounded<std::int64_t> at, std::int64_t nnz, double* w);
     // out[l] = Σ_j x[j] W[j*L + l]
     void (*dot_lanes)(const T* x, const double* W, std::int64_t n, int L, double* out);
     // W[j*L + l] += c[l] x[j]
     void (*axpy_lanes)(const double* c, const T* x, double* W, std::int64_t n, int L);
-    // The same for sparse rows: feature idx[k] has value x[k].
-    void (*sparse_dot_lanes32)(const T* x, const std::int32_t* idx, std::int64_t nnz, const double* W, int L,
+    // The same for sparse rows: feature at[k] has value x[k].
+    void (*sparse_dot_lanes32)(const T* x, Masked<std::int32_t> at, std::int64_t nnz, const double* W, int L,
                                double* out);
-    void (*sparse_dot_lanes64)(const T* x, const std::int64_t* idx, std::int64_t nnz, const double* W, int L,
+    void (*sparse_dot_lanes64)(const T* x, Masked<std::int64_t> at, std::int64_t nnz, const double* W, int L,
                                double* out);
-    void (*sparse_axpy_lanes32)(const double* c, const T* x, const std::int32_t* idx, std::int64_t nnz,
+    void (*sparse_axpy_lanes32)(const double* c, const T* x, Masked<std::int32_t> at, std::int64_t nnz,
                                 double* W, int L);
-    void (*sparse_axpy_lanes64)(const double* c, const T* x, const std::int64_t* idx, std::int64_t nnz,
+    void (*sparse_axpy_lanes64)(const double* c, const T* x, Masked<std::int64_t> at, std::int64_t nnz,
                                 double* W, int L);
 };
 

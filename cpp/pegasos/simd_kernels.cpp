@@ -53,6 +53,38 @@ double squared_norm(const T* x, int64_t n) {
 }
 
 template <class T>
+void digest(const void* from, int64_t n, int64_t at, std::uint64_t* sums) {
+    using Word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    typedef Word Words __attribute__((vector_size(64)));
+    typedef Word LooseWords __attribute__((vector_size(64), aligned(4), may_alias));
+    constexpr int64_t width = 64 / sizeof(Word);
+    const char* x = static_cast<const char*>(from);
+    const auto word = [x](int64_t k) {
+        Word w;
+        __builtin_memcpy(&w, x + k * int64_t(sizeof(Word)), sizeof w);
+        return w;
+    };
+    // so_far: the sum of all sums so far, so that of B blocks block b is in it B − b times.
+    Words sum{}, so_far{};
+    const int64_t blocks = n / width;
+    for (int64_t b = 0; b < blocks; ++b) {
+        sum += *reinterpret_cast<const LooseWords*>(x + b * 64);
+        so_far += sum;
+    }
+    Word total = 0, moment = 0;
+    for (int64_t l = 0; l < width; ++l) {
+        total += sum[l];
+        moment += Word(at + l) * sum[l] + Word(width) * (Word(blocks) * sum[l] - so_far[l]);
+    }
+    for (int64_t k = blocks * width; k < n; ++k) {
+        total += word(k);
+        moment += Word(at + k) * word(k);
+    }
+    sums[0] += total;
+    sums[1] += moment;
+}
+
+template <class T>
 void dot_four(const T* const* x, const double* w, int64_t n, double* out) {
     Vec a[4]{};
     int64_t j = 0;
@@ -97,8 +129,13 @@ struct Eight {
         return _mm512_maskz_cvtps_pd(mask, _mm256_maskz_loadu_ps(mask, x));
     }
     __m512d values(const double* x) const { return _mm512_maskz_loadu_pd(mask, x); }
-    __m256i columns(const std::int32_t* idx) const { return _mm256_maskz_loadu_epi32(mask, idx); }
-    __m512i columns(const std::int64_t* idx) const { return _mm512_maskz_loadu_epi64(mask, idx); }
+    __m256i columns(Bounded<std::int32_t> at) const {
+        return _mm256_min_epu32(_mm256_maskz_loadu_epi32(mask, at.index), _mm256_set1_epi32(int(at.last)));
+    }
+    __m512i columns(Bounded<std::int64_t> at) const {
+        return _mm512_maskz_min_epu64(mask, _mm512_maskz_loadu_epi64(mask, at.index),
+                                      _mm512_set1_epi64(std::int64_t(at.last)));
+    }
     __m512d gather(__m256i at, const double* w) const {
         return _mm512_mask_i32gather_pd(_mm512_setzero_pd(), mask, at, w, 8);
     }
@@ -110,27 +147,27 @@ struct Eight {
 };
 
 template <class T, class I>
-double gathered_dot(const T* x, const I* idx, int64_t nnz, const double* w) {
+double gathered_dot(const T* x, Bounded<I> at, int64_t nnz, const double* w) {
     const Eight all(8);
     __m512d even = _mm512_setzero_pd(), odd = even;
     int64_t k = 0;
     for (; k + 16 <= nnz; k += 16) {
-        even = _mm512_fmadd_pd(all.gather(all.columns(idx + k), w), all.values(x + k), even);
-        odd = _mm512_fmadd_pd(all.gather(all.columns(idx + k + 8), w), all.values(x + k + 8), odd);
+        even = _mm512_fmadd_pd(all.gather(all.columns(at + k), w), all.values(x + k), even);
+        odd = _mm512_fmadd_pd(all.gather(all.columns(at + k + 8), w), all.values(x + k + 8), odd);
     }
     for (; k < nnz; k += 8) {
         const Eight last(nnz - k);
-        even = _mm512_fmadd_pd(last.gather(last.columns(idx + k), w), last.values(x + k), even);
+        even = _mm512_fmadd_pd(last.gather(last.columns(at + k), w), last.values(x + k), even);
     }
     return sum(Vec(even) + Vec(odd));
 }
 template <class T, class I>
-void scattered_axpy(double c, const T* x, const I* idx, int64_t nnz, double* w) {
+void scattered_axpy(double c, const T* x, Bounded<I> at, int64_t nnz, double* w) {
     const __m512d factor = _mm512_set1_pd(c);
     for (int64_t k = 0; k < nnz; k += 8) {
         const Eight some(nnz - k);
-        const auto at = some.columns(idx + k);
-        some.scatter(w, at, _mm512_fmadd_pd(factor, some.values(x + k), some.gather(at, w)));
+        const auto j = some.columns(at + k);
+        some.scatter(w, j, _mm512_fmadd_pd(factor, some.values(x + k), some.gather(j, w)));
     }
 }
 #define PEGASOS_GATHER(kernel) kernel
@@ -178,17 +215,12 @@ inline void axpy_lanes_at(const double* c, const T* x, Index at, int64_t nnz, do
     }
 }
 
-template <class I>
-struct At {
-    const I* idx;
-    int64_t operator[](int64_t k) const { return int64_t(idx[k]); }
-};
-
 template <class T>
 constexpr Kernels<T> table{
     dot<T>,
     axpy<T>,
     squared_norm<T>,
+    digest<T>,
     dot_four<T>,
     axpy_four<T>,
     PEGASOS_GATHER((gathered_dot<T, std::int32_t>)),
@@ -201,17 +233,17 @@ constexpr Kernels<T> table{
     [](const double* c, const T* x, double* W, int64_t n, int L) {
         axpy_lanes_at(c, x, Consecutive{}, n, W, L);
     },
-    [](const T* x, const std::int32_t* idx, int64_t nnz, const double* W, int L, double* out) {
-        dot_lanes_at(x, At<std::int32_t>{idx}, nnz, W, L, out);
+    [](const T* x, Masked<std::int32_t> at, int64_t nnz, const double* W, int L, double* out) {
+        dot_lanes_at(x, at, nnz, W, L, out);
     },
-    [](const T* x, const std::int64_t* idx, int64_t nnz, const double* W, int L, double* out) {
-        dot_lanes_at(x, At<std::int64_t>{idx}, nnz, W, L, out);
+    [](const T* x, Masked<std::int64_t> at, int64_t nnz, const double* W, int L, double* out) {
+        dot_lanes_at(x, at, nnz, W, L, out);
     },
-    [](const double* c, const T* x, const std::int32_t* idx, int64_t nnz, double* W, int L) {
-        axpy_lanes_at(c, x, At<std::int32_t>{idx}, nnz, W, L);
+    [](const double* c, const T* x, Masked<std::int32_t> at, int64_t nnz, double* W, int L) {
+        axpy_lanes_at(c, x, at, nnz, W, L);
     },
-    [](const double* c, const T* x, const std::int64_t* idx, int64_t nnz, double* W, int L) {
-        axpy_lanes_at(c, x, At<std::int64_t>{idx}, nnz, W, L);
+    [](const double* c, const T* x, Masked<std::int64_t> at, int64_t nnz, double* W, int L) {
+        axpy_lanes_at(c, x, at, nnz, W, L);
     },
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,26 +15,31 @@
 
 namespace pegasos {
 
-// Numbers on cache-line borders, so that eight lanes of doubles, or sixteen of floats, are one line.
+// A LaneBuffer (memory.hpp) with room for so many numbers at least, however few are in use: all that masked
+// columns may lead to (columns.hpp). Room beyond those in use is never touched unless rows change under a
+// fit.
 template <class T>
-struct CacheAligned {
-    using value_type = T;
-    CacheAligned() = default;
+struct Roomy : CacheAligned<T> {
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap = std::true_type;
+    std::size_t room = 0;
+    Roomy() = default;
+    explicit Roomy(int64_t numbers) : room(std::size_t(numbers)) {}
     template <class U>
-    CacheAligned(const CacheAligned<U>&) {}
-    T* allocate(std::size_t n) {
-        if (n > std::size_t(-1) / sizeof(T)) throw std::bad_array_new_length();
-        return static_cast<T*>(pegasos::allocate(n * sizeof(T)));
-    }
-    void deallocate(T* p, std::size_t) { std::free(p); }
+    Roomy(const Roomy<U>& other) : room(other.room) {}
     template <class U>
-    bool operator==(const CacheAligned<U>&) const {
-        return true;
+    struct rebind {
+        using other = Roomy<U>;
+    };
+    T* allocate(std::size_t n) { return CacheAligned<T>::allocate(std::max(n, room)); }
+    template <class U>
+    bool operator==(const Roomy<U>& other) const {
+        return room == other.room;
     }
 };
 template <class Real>
-using LaneBuffer = std::vector<Real, CacheAligned<Real>>;
-using Buffer = LaneBuffer<double>;
+using WeightBuffer = std::vector<Real, Roomy<Real>>;
 
 // W (K × n) from and to L interleaved lanes, in stretches of columns that stay in the nearest cache.
 template <class F>
@@ -108,8 +112,8 @@ struct FieldReader {
             if (key == name) return value;
         throw std::invalid_argument(std::string("state: no field '") + name + "'");
     }
-    template <class Real>
-    void operator()(const char* name, LaneBuffer<Real>& v) const {
+    template <class Real, class Allocator>
+    void operator()(const char* name, std::vector<Real, Allocator>& v) const {
         const Buffer& from = find(name);
         if (!v.empty() && from.size() != v.size())
             throw std::invalid_argument(std::string("state: field '") + name + "' has the wrong length");
@@ -135,6 +139,8 @@ struct LaneOps {
     Rows rows;
     Output out;
     double feature;  // value of the constant feature; 0: none
+    int64_t near =
+        rows.nnz() > 1 << 22 ? 6 : 3;  // see prefetch: rows from memory take longer than from caches
 
     static constexpr bool single = requires { requires Output::lanes() == 1; };
     // The number of lanes, known to the compiler where it is one: loops over lanes then vanish.
@@ -145,6 +151,27 @@ struct LaneOps {
     using Lanes = std::conditional_t<single, One, int>;
     int L() const { return out.lanes(); }
     int64_t size() const { return (rows.cols + 1) * L(); }
+    // Weights for rows and constant feature, all zero.
+    template <class Real = double>
+    WeightBuffer<Real> weights() const {
+        return WeightBuffer<Real>(std::size_t(size()), Roomy<Real>(rows.room() * L()));
+    }
+
+    // Rows are visited in random order, so the caches are asked for row order[at + near] before order[at] is
+    // visited, and earlier still for the single numbers that belong to a row: its place, its target, and
+    // those at the addresses numbers(i). Then a random order costs no more time than one that keeps
+    // neighbours together, and any order of the file is as good as another.
+    template <class Order, class Numbers>
+    [[gnu::always_inline]] void prefetch(const Order& order, int64_t at, Numbers&& numbers) const {
+        const int64_t end = int64_t(order.size());
+        if (at + 2 * near < end) {
+            const int64_t i = order[at + 2 * near];
+            rows.prefetch_place(i);
+            __builtin_prefetch(out.place(i));
+            for (const void* number : numbers(i)) __builtin_prefetch(number);
+        }
+        if (at + near < end) rows.prefetch(order[at + near]);
+    }
 
     void dot(int64_t i, const double* W, double* z) const {
         if constexpr (single) {

@@ -6,33 +6,40 @@
 // in \n or \r\n; those without a label are skipped. A byte order mark may stand at the very beginning.
 //
 // Reading is cut into pieces by the text alone: rows, and the first offence, are the same for any number of
-// threads. Two passes: the first counts colons and lines, so that the second can write every piece where it
-// belongs.
+// threads, and for any way to hand the text over part by part. Two passes over each part: the first counts
+// colons and lines, so that the second can write every piece where it belongs.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 namespace pegasos::svmlight {
 
-// Memory that can shrink in place.
+// Memory that grows and shrinks where it is, if the system can do that.
 template <class T>
 class Array {
  public:
-    Array() = default;
-    explicit Array(std::int64_t size) : memory_(static_cast<T*>(std::malloc(bytes(size)))), size_(size) {
-        if (!memory_) throw std::bad_alloc();
+    // Room for so much at least. By half as much again as there was, so that often growing costs little;
+    // pages that are never written take no memory.
+    void reserve(std::int64_t size) {
+        if (memory_ && size <= size_) return;
+        resize(size <= size_ + size_ / 2 ? size_ + size_ / 2 : size);
     }
-    void shrink(std::int64_t size) {
-        if (T* p = static_cast<T*>(std::realloc(memory_.get(), bytes(size)))) {
-            (void)memory_.release();
-            memory_.reset(p);
-        }
+    void resize(std::int64_t size) {
+        if (!try_resize(size)) throw std::bad_alloc();
+    }
+    bool try_resize(std::int64_t size) {
+        T* p = static_cast<T*>(std::realloc(memory_.get(), bytes(size)));
+        if (!p) return false;
+        (void)memory_.release();
+        memory_.reset(p);
         size_ = size;
+        return true;
     }
     T* data() { return memory_.get(); }
     const T* data() const { return memory_.get(); }
@@ -55,6 +62,7 @@ struct ReadOptions {
     bool query = false;            // every row must have a qid
     int threads = 1;
     std::int64_t piece = std::int64_t(1) << 20;  // bytes, about
+    std::int64_t total = 0;  // bytes of the whole text, as far as known, to make room for all of it at once
 };
 
 template <class T, class I>
@@ -98,7 +106,33 @@ struct Refusal {
     std::int64_t previous;      // the index before, where order is the matter
 };
 
-// T is float or double, I std::int32_t or std::int64_t. May throw std::bad_alloc.
+// The rows of a text that comes in parts. T is float or double, I std::int32_t or std::int64_t. Everything
+// may throw std::bad_alloc.
+template <class T, class I>
+class Reader {
+ public:
+    explicit Reader(const ReadOptions& options) : options_(options) {}
+    // Goes on where a reader with narrower integers, say, has stopped.
+    template <class J>
+    explicit Reader(Reader<T, J>&& other);
+
+    // Reads the lines that are complete and, if this part is the last one, what is behind them: how many
+    // bytes that were. The rest is to be handed over again, with what follows it. A part that is refused
+    // changes nothing.
+    std::variant<std::int64_t, Refusal> add(std::string_view text, bool last);
+    // All rows so far; the reader is not to be used any more.
+    Rows<T, I> finish();
+
+ private:
+    template <class, class>
+    friend class Reader;
+    ReadOptions options_;
+    bool begun_ = false;
+    std::int64_t rows_ = 0, entries_ = 0;
+    Rows<T, I> out_;  // arrays with room to spare
+};
+
+// The rows of a text at hand.
 template <class T, class I>
 std::variant<Rows<T, I>, Refusal> read(std::string_view text, const ReadOptions&);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #ifdef __SSE2__
@@ -334,37 +335,52 @@ void move_down(V* array, int64_t from, int64_t to, int64_t size) {
 }  // namespace
 
 template <class T, class I>
-std::variant<Rows<T, I>, Refusal> read(std::string_view text, const ReadOptions& options) {
-    if (options.first_line == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+std::variant<int64_t, Refusal> Reader<T, I>::add(std::string_view text, bool last) {
+    const auto lines_end = last ? std::string_view::npos : text.rfind('\n');
+    if (text.empty() || (!last && lines_end == std::string_view::npos)) return int64_t(0);
+    if (!last) text = text.substr(0, lines_end + 1);
+    const auto consumed = int64_t(text.size());
+    if (!begun_ && options_.first_line == 1 && text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     const char *begin = text.data(), *end = begin + text.size();
-    std::vector<Piece> pieces = cut(begin, end, std::max<int64_t>(1, options.piece));
+    const int64_t first_line = options_.first_line + out_.lines;
+    std::vector<Piece> pieces = cut(begin, end, std::max<int64_t>(1, options_.piece));
     const int64_t n = int64_t(pieces.size());
-    parallel_for(options.threads, n, [&](int64_t k) { pieces[k].look(); });
+    parallel_for(options_.threads, n, [&](int64_t k) { pieces[k].look(); });
 
     // Where each piece writes: room for as much as it can hold.
-    std::vector<int64_t> row(n + 1), entry(n + 1);
-    Rows<T, I> out;
+    std::vector<int64_t> row(n + 1, rows_), entry(n + 1, entries_);
+    int64_t line_ends = 0;
     for (int64_t k = 0; k < n; ++k) {
         row[k + 1] = row[k] + pieces[k].rows;
         entry[k + 1] = entry[k] + pieces[k].entries;
-        out.lines += pieces[k].line_ends;
+        line_ends += pieces[k].line_ends;
     }
     if (entry[n] > int64_t(std::numeric_limits<I>::max()))
-        return Refusal{Offence::too_many_entries, options.first_line, 1, "", 0};
-    out.data = Array<T>(entry[n]);
-    out.indices = Array<I>(entry[n]);
-    out.indptr = Array<I>(row[n] + 1);
-    out.label = Array<double>(row[n]);
-    out.query = Array<int64_t>(options.query ? row[n] : 0);
+        return Refusal{Offence::too_many_entries, first_line, 1, "", 0};
+    if (!begun_ && options_.total > consumed) {
+        // As if all were like the beginning, and a little more. Arrays that grow can be copied each time.
+        const double share = 1.05 * double(options_.total) / double(consumed);
+        const auto expected = [share](int64_t size) { return int64_t(share * double(size)); };
+        (void)out_.data.try_resize(expected(entry[n]));
+        (void)out_.indices.try_resize(expected(entry[n]));
+        (void)out_.indptr.try_resize(expected(row[n]) + 1);
+        (void)out_.label.try_resize(expected(row[n]));
+    }
+    out_.data.reserve(entry[n]);
+    out_.indices.reserve(entry[n]);
+    out_.indptr.reserve(row[n] + 1);
+    out_.label.reserve(row[n]);
+    if (options_.query) out_.query.reserve(row[n]);
 
     std::vector<int64_t> rows(n), entries(n), largest(n, -1);
     std::vector<std::optional<Found>> found(n);
     std::atomic<int64_t> offender{n};  // the first piece known to hold an offence; later ones do not matter
-    parallel_for(options.threads, n, [&](int64_t k) {
+    parallel_for(options_.threads, n, [&](int64_t k) {
         if (k > offender.load(std::memory_order_relaxed)) return;
-        Parser<T, I> parser(pieces[k], end, options, out.data.data() + entry[k],
-                            out.indices.data() + entry[k], out.indptr.data() + 1 + row[k],
-                            out.label.data() + row[k], options.query ? out.query.data() + row[k] : nullptr);
+        Parser<T, I> parser(pieces[k], end, options_, out_.data.data() + entry[k],
+                            out_.indices.data() + entry[k], out_.indptr.data() + 1 + row[k],
+                            out_.label.data() + row[k],
+                            options_.query ? out_.query.data() + row[k] : nullptr);
         parser.run();
         rows[k] = parser.rows, entries[k] = parser.entries, largest[k] = parser.largest;
         found[k] = parser.found;
@@ -372,33 +388,68 @@ std::variant<Rows<T, I>, Refusal> read(std::string_view text, const ReadOptions&
             for (int64_t seen = offender; k < seen && !offender.compare_exchange_weak(seen, k);) {
             }
     });
-    if (offender < n) return describe(*found[offender], begin, end, options.first_line);
+    if (offender < n) return describe(*found[offender], begin, end, first_line);
 
     // Close the gaps that blank lines and the like have left, then count entries from the very beginning.
-    int64_t m = 0, nnz = 0;
     for (int64_t k = 0; k < n; ++k) {
-        move_down(out.data.data(), entry[k], nnz, entries[k]);
-        move_down(out.indices.data(), entry[k], nnz, entries[k]);
-        move_down(out.indptr.data(), 1 + row[k], 1 + m, rows[k]);
-        move_down(out.label.data(), row[k], m, rows[k]);
-        if (options.query) move_down(out.query.data(), row[k], m, rows[k]);
-        row[k] = m, entry[k] = nnz;
-        m += rows[k], nnz += entries[k];
-        out.columns = std::max(out.columns, largest[k] + 1);
+        move_down(out_.data.data(), entry[k], entries_, entries[k]);
+        move_down(out_.indices.data(), entry[k], entries_, entries[k]);
+        move_down(out_.indptr.data(), 1 + row[k], 1 + rows_, rows[k]);
+        move_down(out_.label.data(), row[k], rows_, rows[k]);
+        if (options_.query) move_down(out_.query.data(), row[k], rows_, rows[k]);
+        row[k] = rows_, entry[k] = entries_;
+        rows_ += rows[k], entries_ += entries[k];
+        out_.columns = std::max(out_.columns, largest[k] + 1);
     }
-    out.indptr.data()[0] = 0;
-    parallel_for(options.threads, n, [&](int64_t k) {
-        I* ends = out.indptr.data() + 1 + row[k];
+    parallel_for(options_.threads, n, [&](int64_t k) {
+        I* ends = out_.indptr.data() + 1 + row[k];
         for (int64_t r = 0; r < rows[k]; ++r) ends[r] = I(ends[r] + entry[k]);
     });
-    out.data.shrink(nnz);
-    out.indices.shrink(nnz);
-    out.indptr.shrink(m + 1);
-    out.label.shrink(m);
-    if (options.query) out.query.shrink(m);
-    return out;
+    begun_ = true;
+    out_.lines += line_ends;
+    return consumed;
 }
 
+template <class T, class I>
+Rows<T, I> Reader<T, I>::finish() {
+    out_.data.resize(entries_);
+    out_.indices.resize(entries_);
+    out_.indptr.resize(rows_ + 1);
+    out_.label.resize(rows_);
+    out_.query.resize(options_.query ? rows_ : 0);
+    out_.indptr.data()[0] = 0;
+    rows_ = entries_ = 0;
+    return std::move(out_);
+}
+
+template <class T, class I>
+template <class J>
+Reader<T, I>::Reader(Reader<T, J>&& other)
+    : options_(other.options_), begun_(other.begun_), rows_(other.rows_), entries_(other.entries_) {
+    out_.data = std::move(other.out_.data);
+    out_.label = std::move(other.out_.label);
+    out_.query = std::move(other.out_.query);
+    out_.columns = other.out_.columns, out_.lines = other.out_.lines;
+    out_.indices.resize(entries_);
+    std::copy_n(other.out_.indices.data(), entries_, out_.indices.data());
+    out_.indptr.resize(rows_ + 1);
+    if (rows_) std::copy_n(other.out_.indptr.data() + 1, rows_, out_.indptr.data() + 1);
+}
+
+template <class T, class I>
+std::variant<Rows<T, I>, Refusal> read(std::string_view text, const ReadOptions& options) {
+    Reader<T, I> reader(options);
+    auto found = reader.add(text, true);
+    if (auto* refusal = std::get_if<Refusal>(&found)) return std::move(*refusal);
+    return reader.finish();
+}
+
+template class Reader<float, std::int32_t>;
+template class Reader<float, std::int64_t>;
+template class Reader<double, std::int32_t>;
+template class Reader<double, std::int64_t>;
+template Reader<float, std::int64_t>::Reader(Reader<float, std::int32_t>&&);
+template Reader<double, std::int64_t>::Reader(Reader<double, std::int32_t>&&);
 template std::variant<Rows<float, std::int32_t>, Refusal> read(std::string_view, const ReadOptions&);
 template std::variant<Rows<float, std::int64_t>, Refusal> read(std::string_view, const ReadOptions&);
 template std::variant<Rows<double, std::int32_t>, Refusal> read(std::string_view, const ReadOptions&);

@@ -153,9 +153,6 @@ class AutoEngine:
     def duals(self) -> Array | None:
         return self.engine.duals()
 
-    def lower_bound(self) -> Array | None:
-        return self.engine.lower_bound()
-
     def learn(self, bounds: Bounds) -> None:
         if self.stage == "pegasos":
             self._to_sdca()

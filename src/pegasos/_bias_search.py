@@ -6,8 +6,10 @@ is convex. Every dual point u of the inner problem gives a line below it everywh
 
     J(b′) ≥ (1/M) Σ c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖² − b′ (1/M) Σ c_i u_i,
 
-so instead of comparing noisy values of J the search keeps the lines: the next b minimises their maximum, whose height
-there is a lower bound of the optimum over b and w.
+so instead of comparing noisy values of J the search keeps the lines: the next b minimises their maximum. The height of
+a crossing of a falling line and a rising one is a lower bound of the optimum over b and w. It is the dual value, or
+less, of their dual points mixed so that Σ c_i u_i = 0, and those mixtures are what is certified: of the best crossing
+so far both points are kept, to be mixed with the one at hand.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ class BiasSearchEngine:
         self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **(options | {"single": False}))
         K = problem.outputs
         self.lines: list[list[tuple[float, float]]] = [[] for _ in range(K)]  # height at 0, slope
+        #: The dual points of a falling and of a rising line of each part, and those lines; NaN: none yet.
+        self.sides = np.zeros((2, problem.examples.m, K))
+        self.side_lines = np.full((2, K, 2), np.nan)
         self.b = np.zeros(K)
         self.round_ends, self.length = 2.0, 2.0
         self.ended = False
@@ -55,20 +60,39 @@ class BiasSearchEngine:
         return self.inner.model()
 
     def duals(self) -> Array | None:
-        return self.inner.duals()
+        """The dual point at hand, mixed with one of the other side so that the bias has no say."""
+        u = self.inner.duals()
+        assert u is not None
+        slopes = self._slopes(u)
+        for k, slope in enumerate(slopes):
+            other = int(slope < 0)
+            across = self.side_lines[other, k, 1]
+            if slope * across < 0:
+                share = across / (across - slope)
+                u[:, k] = share * u[:, k] + (1 - share) * self.sides[other, :, k]
+        return u
 
-    def lower_bound(self) -> Array | None:
-        """The height of the lowest point of each part's upper envelope of lines."""
-        return np.array([lowest(lines)[1] if lines else -np.inf for lines in self.lines])
+    def _slopes(self, u: Array) -> Array:
+        return np.asarray(-(self.problem.c @ u) / self.problem.total)
+
+    def _keep(self, k: int, u: Array, line: tuple[float, float]) -> None:
+        """Keep a dual point of part k if its line crosses the one of the other side higher than that of its own."""
+        side = int(line[1] > 0)
+        mine, other = self.side_lines[side, k], self.side_lines[1 - side, k]
+        if np.isnan(mine).any() or np.isnan(other).any() or _crossing(line, other) >= _crossing(mine, other):
+            self.sides[side, :, k], self.side_lines[side, k] = u, line
 
     def learn(self, bounds: Bounds) -> None:
         p, u = self.problem, self.inner.lanes.duals()
         heights = p.mean_conjugates(u) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(u))
-        slopes = -(p.c @ u) / p.total
+        slopes = self._slopes(u)
         balanced = feasible(p, u)  # its line is level: never above the optimum, and the search stays bounded
         level = p.mean_conjugates(balanced) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(balanced))
         for k in range(p.outputs):
-            self.lines[k] += [(float(heights[k]), float(slopes[k])), (float(level[k]), 0.0)]
+            line = float(heights[k]), float(slopes[k])
+            self.lines[k] += [line, (float(level[k]), 0.0)]
+            if line[1] != 0:
+                self._keep(k, u[:, k], line)
             b, lower = lowest(self.lines[k])
             # Two lines far from the truth meet anywhere; the best bias of the current weights is a saner place.
             near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
@@ -81,15 +105,23 @@ class BiasSearchEngine:
     def state(self) -> dict[str, Any]:
         lines = {f"lines{k}": np.array(pairs).reshape(-1, 2) for k, pairs in enumerate(self.lines)}
         numbers = {"b": self.b.copy(), "round": np.array([self.round_ends, self.length])}
-        return self.inner.state() | lines | numbers
+        return self.inner.state() | lines | numbers | {"sides": self.sides.copy(), "side_lines": self.side_lines.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.inner.restore(state)
         self.ended = self.inner.ended
         tables = [saved(state, f"lines{k}", (None, 2)) for k in range(len(self.lines))]
         self.lines = [[(float(h), float(s)) for h, s in table] for table in tables]
+        self.sides = saved(state, "sides", self.sides.shape)
+        self.side_lines = saved(state, "side_lines", self.side_lines.shape)
         self.b = saved(state, "b", self.b.shape)
         self.round_ends, self.length = map(float, saved(state, "round", (2,)))
+
+
+def _crossing(one: Any, other: Any) -> float:
+    """The height at which a falling and a rising line meet."""
+    (height, slope), (across, steep) = one, other
+    return float((height * steep - across * slope) / (steep - slope))
 
 
 def lowest(lines: list[tuple[float, float]]) -> tuple[float, float]:

@@ -27,19 +27,25 @@ class Certificate:
     primal : float
         P(w, b) of the returned weights; for one-vs-rest the sum over the classes.
     dual : float
-        A lower bound of the optimum; −inf where none is known.
+        The best lower bound of the optimum found, of the exact problem for every solver; −inf where none is known.
     gap : float
         primal − dual ≥ P(w, b) − P*.
     relative_gap : float
         gap / primal.
     converged : bool
-        Whether every part's gap is at most ``tol`` times its primal value.
+        Whether every part's gap is at most ``tol`` times its primal value, or that value is zero but for rounding: at
+        most 1e-24 of the objective of zero weights.
     reason : str
         Why the fit stopped.
     epochs, seconds : float
         Passes over the rows (or the work of as many) and wall-clock time.
     primal_per_class, dual_per_class : tuple of float
         The same for each independent part.
+    goal_reached : bool
+        Whether the solver reached a goal of its own that is not the gap; ``reason`` says which.
+    restricted_gap : float or None
+        For solvers that restrict the weights (:class:`~pegasos.solvers.Nystroem`): by how much at most the returned
+        weights are above the best ones that satisfy the restriction. None for all others.
 
     Examples
     --------
@@ -59,29 +65,52 @@ class Certificate:
     seconds: float
     primal_per_class: tuple[float, ...] = field(repr=False, default=())
     dual_per_class: tuple[float, ...] = field(repr=False, default=())
+    goal_reached: bool = False
+    restricted_gap: float | None = None
+
+    @property
+    def state(self) -> str:
+        """In a few words, what was reached."""
+        if self.converged:
+            return "converged"
+        return "the solver's own goal was reached, a gap of tol was not" if self.goal_reached else "not converged"
 
     def __str__(self) -> str:
-        state = "converged" if self.converged else "not converged"
+        restricted = "" if self.restricted_gap is None else f", gap of the restricted problem {self.restricted_gap:.2e}"
         return (
-            f"{state} ({self.reason}): primal {self.primal:.6g}, dual {self.dual:.6g}, "
-            f"relative gap {self.relative_gap:.2e}, {self.epochs:.1f} epochs, {self.seconds:.3f} s"
+            f"{self.state} ({self.reason}): primal {self.primal:.6g}, dual {self.dual:.6g}, "
+            f"relative gap {self.relative_gap:.2e}{restricted}, {self.epochs:.1f} epochs, {self.seconds:.3f} s"
         )
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one certification found: per part primal and dual, the bias used, the scores, and W if it was not given."""
+    """What one certification found: per part primal and dual, the bias used, the scores, and W if it was not given.
+
+    Of kernel machines also the dual value that is a bound only if the kernel is positive semi-definite (``formal``),
+    and the largest error seen in scores that the solver proposed.
+    """
 
     primal: Array
     dual: Array
     b: Array
     Z: Array
     W: Array | None = None
+    formal: Array | None = None
+    score_error: Array | None = None
 
     @property
     def gap(self) -> Array:
         """primal − dual; what rounding makes of a zero gap is zero."""
-        gap = self.primal - self.dual
+        return self._above(self.dual)
+
+    @property
+    def formal_gap(self) -> Array:
+        """The same, with the dual value of a kernel that need not be positive semi-definite."""
+        return self._above(self.dual if self.formal is None else self.formal)
+
+    def _above(self, dual: Array) -> Array:
+        gap = self.primal - dual
         return np.where(gap < 1e-12 * np.abs(self.primal), np.maximum(gap, 0.0), gap)
 
 
@@ -91,6 +120,7 @@ def certify(problem: Problem, W: Array | None, b: Array, u: Array | None) -> Bou
     if u is None:
         assert W is not None
         squares, Z = problem.squared_norms_of(W), problem.scores(W, b)
+        problem.examples.verify(problem.threads)  # as the passes below do by the way
     else:
         u = feasible(problem, u)
         if W is None:
@@ -103,7 +133,9 @@ def certify(problem: Problem, W: Array | None, b: Array, u: Array | None) -> Bou
     if problem.bias == "free" and not problem.joint:
         shift = best_biases(problem, Z)
         b, Z = b + shift, Z + shift
-    return Bounds(problem.penalty(squares, b) + problem.mean_losses(Z), dual, b, Z, computed)
+    primal = problem.penalty(squares, b) + problem.mean_losses(Z)
+    # What left the range of numbers on its way proves nothing, and is worth nothing.
+    return Bounds(np.where(np.isnan(primal), np.inf, primal), np.where(np.isnan(dual), -np.inf, dual), b, Z, computed)
 
 
 def dual_value(problem: Problem, u: Array) -> Array:

@@ -16,17 +16,19 @@ import os
 import stat
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pegasos._atomic import open_beside, replace_file, sweep
+from pegasos._atomic import probe, replace_file, sweep
 from pegasos._data import Array
 from pegasos._fingerprint import differences
 
-FORMAT, VERSION = "pegasos-checkpoint", 1
+FORMAT, VERSION = "pegasos-checkpoint", 2
 
 #: The types of number a checkpoint may hold, as safetensors calls them.
 DTYPES = ("F64", "I64")
@@ -94,18 +96,36 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     if os.path.lexists(place) and not stat.S_ISREG(place.stat().st_mode):
         raise ValueError(f"checkpoint={os.fspath(path)!r} is no ordinary file; name a file to be written")
     try:
-        handle, probe = open_beside(place)
+        probe(place)
     except OSError as error:
         raise type(error)(
             error.errno, f"the checkpoint cannot be written ({error.strerror}); choose another folder", str(path)
         ) from None
-    os.close(handle)
-    os.unlink(probe)
     return place
 
 
+#: Fits that are done but whose files stay for now, where somebody has asked for that.
+_KEPT: ContextVar[list[CheckpointFile] | None] = ContextVar("_KEPT", default=None)
+
+
+@contextlib.contextmanager
+def kept_until(safe: list[CheckpointFile]) -> Iterator[None]:
+    """Fits inside that are done leave their checkpoints, as of their ends, and add them to ``safe``.
+
+    For callers that lose a model if they cannot save it: they ``remove`` the files when the model is safe.
+    """
+    token = _KEPT.set(safe)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
 class CheckpointFile:
-    """The checkpoint of one fit: read when it begins, written every so often, removed when it is done."""
+    """The checkpoint of one fit: read when it begins, written every so often, removed when it is done.
+
+    See :func:`kept_until` for fits that are done before their models are safe.
+    """
 
     def __init__(self, path: Path, every: float, fingerprint: dict[str, str]) -> None:
         self.path, self.every, self.fingerprint = path, every, fingerprint
@@ -145,6 +165,14 @@ class CheckpointFile:
     def damaged(self, why: object) -> ValueError:
         """The error for a checkpoint whose arrays an engine has refused."""
         return _damaged(self.path, str(why))
+
+    def done(self, save: Callable[[], None]) -> None:
+        """Nothing is left to do: remove the file, or ``save`` once more and leave the removal to who asked for it."""
+        if (kept := _KEPT.get()) is None:
+            self.remove()
+        else:
+            save()
+            kept.append(self)
 
     def remove(self) -> None:
         """Delete the file, and what a killed process may have left of a write."""

@@ -7,8 +7,10 @@ slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimu
 
     max_{α ∈ simplex} ⟨α, e⟩ − (1/2λ)‖Σ α_j a_j‖²,   w = −(1/λ) Σ α_j a_j,
 
-is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). Instead of trusting w, OCAS goes to
-the best point on the way from the best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). It is the dual value, or less, of
+the planes' slopes mixed by α: every plane touches its loss, so that Σ α_j e_j ≤ (1/M) Σ c_i (−ℓ_i*(−Σ α_j u_ji)). That
+dual point is what is certified. Instead of trusting w, OCAS goes to the best point on the way from the best weights so
+far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
 """
 
 from __future__ import annotations
@@ -27,6 +29,29 @@ from pegasos._problem import Problem
 BEYOND = 0.1
 
 
+class _Slopes:
+    """The slopes of a plane, a byte a row where nearly all are whole numbers, as the hinge's are."""
+
+    def __init__(self, u: Array) -> None:
+        with np.errstate(invalid="ignore"):  # what a byte cannot hold differs from it afterwards
+            whole = u.astype(np.int8)
+        others = np.flatnonzero(whole != u)
+        if len(others) > len(u) // 16:
+            whole, others = u, others[:0]
+        self.most, self.others, self.rest = whole, others, u[others] - whole[others]
+
+    def add_to(self, total: Array, share: float) -> None:
+        """Add ``share`` times the slopes."""
+        total += share * self.most
+        total[self.others] += share * self.rest
+
+    def array(self) -> Array:
+        """The slopes as they were."""
+        u = self.most.astype(np.float64)
+        u[self.others] += self.rest
+        return u
+
+
 class _Bundle:
     """The planes of one part. w is extended by the constant feature's weight where there is one."""
 
@@ -35,6 +60,7 @@ class _Bundle:
         self.B = problem.feature if problem.bias == "feature" else 0.0
         width = problem.examples.n + int(self.B != 0)
         self.planes, self.heights = np.zeros((0, width)), np.zeros(0)
+        self.slopes: list[_Slopes] = []
         self.gram, self.alpha = np.zeros((0, 0)), np.zeros(0)
         self.unused = np.zeros(0, dtype=int)
         self.best = self.aim = np.zeros(width)
@@ -46,6 +72,8 @@ class _Bundle:
     def iterate(self) -> None:
         """Minimise the model, search along the line to its minimum, and cut."""
         p = self.problem
+        if len(self.heights) > self.max_planes:  # not before: until now the mixture of planes was that of the duals
+            self._drop(int(np.argmax(self.unused[:-1])))
         self._solve_model()
         score = self._score(self.aim)
         t = self._line_search(score - self.best_score)
@@ -77,17 +105,17 @@ class _Bundle:
             a = np.append(a, -self.B * float(p.c @ u) / p.total)
         # e = mean(ℓ + u z): the plane's height at w′ = 0.
         e = float(p.c @ (p.core.value(total, self.y) + u * total)) / p.total
-        if len(self.heights) >= self.max_planes:
-            self._drop(int(np.argmax(self.unused)))
         row = self.planes @ a
         self.gram = np.block([[self.gram, row[:, None]], [row[None, :], np.array([[a @ a]])]])
         self.planes, self.heights = np.vstack([self.planes, a]), np.append(self.heights, e)
+        self.slopes.append(_Slopes(u))
         self.alpha = np.append(self.alpha, float(len(self.alpha) == 0))
         self.unused = np.append(self.unused, 0)
 
     def _drop(self, j: int) -> None:
         keep = np.arange(len(self.heights)) != j
         self.planes, self.heights = self.planes[keep], self.heights[keep]
+        del self.slopes[j]
         self.gram, self.unused = np.ascontiguousarray(self.gram[keep][:, keep]), self.unused[keep]
         self.alpha = self.alpha[keep] / max(self.alpha[keep].sum(), 1e-300)
 
@@ -99,11 +127,19 @@ class _Bundle:
         self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
         mixed = self.alpha @ self.planes
         self.aim = -mixed / lam
-        self.lower = max(self.lower, float(self.alpha @ self.heights) - 0.5 / lam * float(mixed @ mixed))
+        self.lower = float(self.alpha @ self.heights) - 0.5 / lam * float(mixed @ mixed)
 
     def _precision(self) -> float:
         gap = self.value() - self.lower
         return 1e-3 * gap if np.isfinite(gap) else 1e-3 * max(self.value(), 1e-12)
+
+    def duals(self) -> Array:
+        """The slopes of the planes, mixed as their model's minimum mixes them."""
+        u = np.zeros(self.problem.examples.m)
+        for slopes, share in zip(self.slopes, self.alpha, strict=True):
+            if share > 0:
+                slopes.add_to(u, float(share))
+        return u
 
     def value(self) -> float:
         """F at the best weights."""
@@ -114,13 +150,14 @@ class _Bundle:
     def state(self) -> dict[str, Array]:
         """Arrays from which ``restore`` continues to the same bits."""
         names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
-        return {name: np.array(getattr(self, name), dtype=float, ndmin=1) for name in names}
+        own = {name: np.array(getattr(self, name), dtype=float, ndmin=1) for name in names}
+        return own | {"slopes": np.stack([slopes.array() for slopes in self.slopes])}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
         p, width = len(saved(state, "heights", (None,))), len(self.best)
-        if not 1 <= p <= self.max_planes:
-            raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes}")
+        if not 1 <= p <= self.max_planes + 1:
+            raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes + 1}")
         shapes = {
             "planes": (p, width),
             "heights": (p,),
@@ -131,6 +168,7 @@ class _Bundle:
         }
         for name, shape in (shapes | {"best_score": self.best_score.shape}).items():
             setattr(self, name, saved(state, name, shape))
+        self.slopes = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
         self.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
         self.bias, self.lower = (float(saved(state, name, (1,))[0]) for name in ("bias", "lower"))
 
@@ -160,7 +198,8 @@ def balanced_slopes(core: Any, score: Array, y: Array, c: Array, start: float) -
         return middle, core.slope(score + middle, y)
     left, right = core.slope(score + lo, y), core.slope(score + hi, y)
     up, down = float(c @ left), -float(c @ right)
-    share = down / (up + down)
+    # Slopes that are not bounded can be so steep that rounding balances neither side: then none is better than another.
+    share = min(max(down / (up + down), 0.0), 1.0) if up + down > 0 else 0.5
     return middle, share * left + (1 - share) * right
 
 
@@ -192,7 +231,8 @@ class CuttingPlaneEngine:
         if self.turn != 0:
             return False
         values = np.array([b.value() for b in self.bundles])
-        return bool(np.all(values - self._lower() <= tol * values)) or self.passes >= 2 * self.checked
+        lower = np.array([b.lower for b in self.bundles])
+        return bool(np.all(values - lower <= tol * values)) or self.passes >= 2 * self.checked
 
     def model(self) -> tuple[Array, Array]:
         n = self.problem.examples.n
@@ -201,18 +241,11 @@ class CuttingPlaneEngine:
         return W, bias
 
     def duals(self) -> Array | None:
-        return None
-
-    def lower_bound(self) -> Array | None:
-        """The models' minima: each plane was computed in float64 from the rows and never changes."""
-        return self._lower()
-
-    def _lower(self) -> Array:
-        return np.array([b.lower for b in self.bundles])
+        return np.column_stack([b.duals() for b in self.bundles])
 
     def learn(self, bounds: Bounds) -> None:
         self.checked = self.passes
-        self.done = bounds.primal - self._lower() <= self.tol * bounds.primal
+        self.done = bounds.gap <= self.tol * bounds.primal
 
     def state(self) -> dict[str, Any]:
         named = {f"{k}.{name}": value for k, b in enumerate(self.bundles) for name, value in b.state().items()}

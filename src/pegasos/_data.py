@@ -6,6 +6,7 @@ matrices of float32 or float64 with int32 or int64 indices. Everything else is c
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ from scipy import sparse
 from pegasos import _core
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+#: Columns from which BLAS is faster than the core for the scores of several outputs.
+WIDE = 1024
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,25 @@ class Examples:
         """Whether the rows are CSR."""
         return bool(sparse.issparse(self.array))
 
+    def verify(self, threads: int = 1) -> None:
+        """Refuse rows that have changed since they were checked: a pass at the speed of memory.
 
-def examples(X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False) -> Examples:
+        The passes of certificates do it by the way.
+        """
+        self.rows.verify(threads)
+
+
+def examples(
+    X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False, private: bool = False
+) -> Examples:
     """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first`` is the number of its first row.
 
+    ``private``: copy sparse rows before, for what goes on to use them with SciPy, which trusts indices.
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
     broken CSR structure. Rows that name a column twice are summed, in a copy.
     """
+    if private and sparse.issparse(X):
+        X = _copied(X, name)
     X, rows, norms = canonical(X, threads=threads, name=name, first=first)
     if not np.isfinite(norms).all():
         row = int(np.flatnonzero(~np.isfinite(norms))[0])
@@ -69,7 +85,8 @@ def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> t
     found = rows.inspect(threads)
     _refuse(X, found, name, first)
     if found["repeated"]:
-        X = X.copy()
+        X = _copied(X, name)
+        _refuse(X, view(X).inspect(threads), name, first)  # SciPy trusts row pointers, and this copy is ours alone
         X.sum_duplicates()
         rows = view(X)
         found = rows.inspect(threads)
@@ -77,13 +94,62 @@ def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> t
     return X, rows, found["squared_norms"]
 
 
+def scores(X: Any, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> Array:
+    """X Wᵀ + b of rows that are checked by the way; refuses what :func:`examples` refuses."""
+    good = True
+    if _suits_blas(X, W):
+        with np.errstate(all="ignore"):
+            Z: Array = np.asarray(X @ W.T + b)
+    else:
+        found, good = view(X).scores_unchecked(W, b, threads)
+        Z = np.asarray(found)
+    # Whatever is not finite in a row leaves its scores not finite, too; so can numbers that are only large.
+    if not good or not np.isfinite(Z).all():
+        _refuse(X, view(X).inspect(threads), "X", first)
+    return Z
+
+
+def _suits_blas(X: Any, W: Array) -> bool:
+    """Whether a product of matrices is faster: columns that lie together, or long rows for several outputs."""
+    if sparse.issparse(X):
+        return False
+    by_columns = X.shape[1] > 1 and X.strides[1] != X.itemsize
+    return by_columns or (len(W) > 1 and X.shape[1] >= WIDE and X.dtype == W.dtype)
+
+
 def view(X: Any) -> Any:
     """The core's view of a float array or CSR matrix, unchecked."""
     if sparse.issparse(X):
-        return _core.Rows.csr(*csr_arrays(X), X.shape[1])
+        arrays = csr_arrays(X)
+        return _core.Rows.csr(*arrays, X.shape[1], any(map(is_mapped, arrays)))
     if X.shape[1] > 1 and X.strides[1] != X.itemsize:
         X = np.ascontiguousarray(X)
-    return _core.Rows.dense(X)
+    return _core.Rows.dense(X, is_mapped(X))
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array lies in a mapped file."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, memoryview):
+        array = array.obj
+    return isinstance(array, mmap.mmap)
+
+
+def in_memory(array: Array, name: str) -> Array:
+    """A copy that nobody else can write to, of an array that may lie in a file which is cut short meanwhile."""
+    guard = _core.MappedGuard(array) if is_mapped(array) else None
+    copy = np.array(array)
+    if guard is not None and guard.torn:
+        raise ValueError(f"the file that {name} is mapped from was cut short while it was read")
+    return copy
+
+
+def _copied(X: Any, name: str) -> Any:
+    """A CSR matrix of copied arrays, which need not fit together yet."""
+    copy = type(X)(X.shape, dtype=X.dtype)
+    copy.data, copy.indices, copy.indptr = (in_memory(array, name) for array in (X.data, X.indices, X.indptr))
+    return copy
 
 
 def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
@@ -135,7 +201,7 @@ def row_weights(sample_weight: Any, factors: Array | None, m: int) -> Array | No
     elif np.isscalar(sample_weight):
         weight = np.full(m, float(sample_weight))  # type: ignore[arg-type]
     else:
-        weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+        weight = np.array(sample_weight, dtype=np.float64)  # a copy: what a callback does to it must not matter
         if weight.shape != (m,):
             raise ValueError(f"sample_weight has shape {weight.shape}, but X has {m} rows")
     if factors is not None:

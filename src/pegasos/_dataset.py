@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pegasos._data import Array
+from pegasos._data import Array, in_memory
 
 #: Entries of the pieces in which rows on disk are scored.
 BLOCK = 1 << 22
@@ -22,7 +22,10 @@ class Dataset:
     """Rows, targets and weights that stay on disk, as read-only memory maps.
 
     Made by :func:`pegasos.io.open_dataset`. Pages are read when touched and may be dropped by the system at any time,
-    so the rows can be larger than the memory.
+    so the rows can be larger than the memory. The files must stay as they are while the dataset is in use: a fit or
+    prediction whose rows have changed meanwhile raises ValueError, and files that are others than when they were opened
+    are refused. (Other code that reads the arrays from a file which was cut short ends with a bus error, as any memory
+    map does.)
 
     Parameters
     ----------
@@ -38,6 +41,8 @@ class Dataset:
         The columns' names, where known.
     folder : Path, default=None
         Where the rows lie.
+    stamps : dict of str to tuple, default=None
+        The files' identities, sizes and times when they were opened, to know them by.
 
     Examples
     --------
@@ -59,6 +64,7 @@ class Dataset:
     classes: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
     folder: Path | None = None
+    stamps: dict[str, tuple[int, ...]] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -87,7 +93,7 @@ class Dataset:
         """The targets: a memory map of numbers, or an array of labels; None where there are none."""
         if self.classes is None or self.targets is None:
             return self.targets
-        codes = np.asarray(self.targets)
+        codes = in_memory(self.targets, "y")
         wrong = (codes < 0) | (codes >= len(self.classes))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -128,19 +134,40 @@ class Dataset:
         rows : csr_matrix or ndarray
             The rows, still memory-mapped.
         """
+        self.check_files()
         m = len(self)
         step = max(1, int(entries * (m / max(self.nnz, 1))))
         for first in range(0, m, step):
             last = min(m, first + step)
             yield first, self._csr_rows(first, last) if sparse.issparse(self.X) else self.X[first:last]
 
+    def check_files(self) -> None:
+        """Refuse files that are no longer those that were opened.
+
+        Raises
+        ------
+        ValueError
+            Names the file that is missing, was replaced or was changed.
+        """
+        for name, stamp in (self.stamps or {}).items():
+            assert self.folder is not None
+            path = self.folder / name
+            if not path.exists() or file_stamp(path) != stamp:
+                raise ValueError(f"{path}: is not what it was when the dataset was opened; open the folder again")
+
     def _csr_rows(self, first: int, last: int) -> Any:
         X = self.X
-        indptr = np.asarray(X.indptr[first : last + 1])
+        indptr = in_memory(X.indptr[first : last + 1], "X")
         begin, end = int(indptr[0]), int(indptr[-1])
         if not 0 <= begin <= end <= len(X.data):
             raise ValueError(f"{self.folder}: indptr.npy is wrong between rows {first} and {last - 1}")
         return mapped_csr(X.data[begin:end], X.indices[begin:end], indptr - indptr[0], (last - first, X.shape[1]))
+
+
+def file_stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file is replaced, resized or written to."""
+    about = path.stat()
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def mapped_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Any:
@@ -156,10 +183,11 @@ def unpack(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         return y, sample_weight
     if y is not None:
         raise ValueError("a Dataset brings its targets; leave y out, or pass dataset.X and other targets")
+    X.check_files()
     if X.targets is None:
         raise ValueError(f"requires y to be passed, but the target y is None: {X!r} was written without targets")
     if X.sample_weight is not None:
         if sample_weight is not None:
             raise ValueError("the Dataset has weights of its own; leave sample_weight out, or pass dataset.X")
-        sample_weight = X.sample_weight
-    return X.y, sample_weight
+        sample_weight = in_memory(X.sample_weight, "sample_weight")
+    return X.y if X.classes is not None else in_memory(X.targets, "y"), sample_weight

@@ -39,7 +39,7 @@ class Merged:
     """Rows of which equal ones of a class are one, with the sum of their weights; those of weight 0 are left out.
 
     A problem with weights, and the same with rows repeated in their place, are then one problem to the bit. Rows that
-    are all different and have no weights stay as they are.
+    are all different and have no weights stay as they are. A class without any weight keeps its first row.
 
     Attributes
     ----------
@@ -57,7 +57,10 @@ class Merged:
         """``apart``: each row is one of its own, as those of a kernel matrix are."""
         m = X.shape[0]
         self._given = np.ones(m) if given is None else given
-        used = np.flatnonzero(self._given > 0)
+        weighty = self._given > 0
+        classes, firsts = np.unique(codes, return_index=True)
+        weighty[firsts[~np.isin(classes, codes[weighty])]] = True
+        used = np.flatnonzero(weighty)
         identity = np.arange(m) if apart else distinct_rows(X)
         self.group = np.zeros(m, dtype=np.int64)
         _, first, place = np.unique(

@@ -15,13 +15,16 @@ CHUNK = 20_000_000
 #: Why a fit, or an engine that counts for itself, stops at the limit of iterations: more of them could help.
 MAX_ITER = "max_iter reached"
 
+#: Why a fit stops whose gap is of the size of rounding errors: nothing can make it smaller.
+CLOSE = "stalled: as close as float64 allows"
 
-class Engine(Protocol):
-    """Runs a solver on a problem, a bounded piece of work at a time."""
+
+class AnyEngine(Protocol):
+    """What the loop asks of every engine, of linear and of kernel machines."""
 
     @property
     def epochs(self) -> float:
-        """Passes over the rows so far."""
+        """Passes over the rows so far, or the work of as many."""
         ...
 
     def advance(self) -> None:
@@ -30,18 +33,6 @@ class Engine(Protocol):
 
     def due(self, tol: float) -> bool:
         """Whether a certificate is worth its cost now, if the fit is to stop at relative gap ``tol``."""
-        ...
-
-    def model(self) -> tuple[Array | None, Array]:
-        """The current weights (outputs × columns; None: those of duals()) and biases (outputs)."""
-        ...
-
-    def duals(self) -> Array | None:
-        """A dual point (rows × outputs), near enough to feasible; None where the method has none."""
-        ...
-
-    def lower_bound(self) -> Array | None:
-        """A lower bound of each part's optimum that the method has by itself, in float64; None: use duals()."""
         ...
 
     @property
@@ -64,6 +55,24 @@ class Engine(Protocol):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
+        ...
+
+
+class Engine(AnyEngine, Protocol):
+    """Runs a solver on a problem, a bounded piece of work at a time."""
+
+    def model(self) -> tuple[Array | None, Array]:
+        """The current weights (outputs × columns; None: those of duals()) and biases (outputs).
+
+        The loop keeps the arrays: they are not changed afterwards.
+        """
+        ...
+
+    def duals(self) -> Array | None:
+        """A dual point (rows × outputs), near enough to feasible; None where the method has none.
+
+        A method that has a lower bound of its own hands over the dual point behind it.
+        """
         ...
 
 

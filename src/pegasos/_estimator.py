@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
@@ -11,15 +12,16 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from pegasos._certificate import Certificate
 from pegasos._checkpoint import check_path
 from pegasos._data import Array, Examples, examples
 from pegasos._dataset import Dataset
-from pegasos._fit import Callback
+from pegasos._fit import ROUNDING, Callback
+from pegasos._frames import validate_data
 from pegasos._problem import Bias
-from pegasos._threads import thread_count
+from pegasos._suggest import did_you_mean
+from pegasos._threads import one_blas_thread, thread_count
 from pegasos._trace import Trace
 
 #: Every way to learn the bias.
@@ -31,13 +33,17 @@ R = TypeVar("R")
 
 
 def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Concatenate[Model, P], R]:
-    """Leave the estimator as it was when ``method`` raises, be it bad input, a callback or Ctrl-C."""
+    """Leave the estimator as it was when ``method`` raises, be it bad input, a callback or Ctrl-C.
+
+    All of it runs with one thread of BLAS: bits would depend on the number, and short products are slower on many.
+    """
 
     @wraps(method)
     def call(self: Model, /, *args: P.args, **kwargs: P.kwargs) -> R:
         before = dict(vars(self))
         try:
-            return method(self, *args, **kwargs)
+            with one_blas_thread():
+                return method(self, *args, **kwargs)
         except BaseException:
             self.__dict__ = before
             raise
@@ -91,16 +97,32 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
-    def _check_number(self, name: str, *, low: float, strict: bool, whole: bool = False, none: bool = False) -> None:
-        """Refuse a parameter that is no number, or too small."""
+    def _check_number(
+        self, name: str, *, low: float, strict: bool, whole: bool = False, none: bool = False, flag: bool = False
+    ) -> None:
+        """Refuse a parameter that is no number, or too small; ``flag``: True and False are as good."""
         value = getattr(self, name)
-        if none and value is None:
+        if (none and value is None) or (flag and isinstance(value, bool | np.bool_)):
             return
         kind = Integral if whole else Real
         good = isinstance(value, kind) and not isinstance(value, bool) and np.isfinite(float(value))
         if not good or value < low or (strict and value == low):
             what = f"{'a whole number' if whole else 'a number'} {'>' if strict else '>='} {low:g}"
-            raise ValueError(f"{name}={value!r} must be {what}{' or None' * none}")
+            raise ValueError(f"{name}={value!r} must be {what}{' or None' * none}{', True or False' * flag}")
+
+    def _check_flags(self, *names: str) -> None:
+        """Refuse what is neither yes nor no; scikit-learn's users write 0 and 1 too."""
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_) and not (isinstance(value, Integral) and value in (0, 1)):
+                raise ValueError(f"{name}={value!r} must be True or False")
+
+    def _check_word(self, name: str, known: tuple[str, ...]) -> None:
+        """Refuse a word that means nothing."""
+        value = getattr(self, name)
+        if not isinstance(value, str) or value not in known:
+            few = f"neither {known[0]!r} nor {known[-1]!r}" if len(known) == 2 else f"none of {', '.join(known)}"
+            raise ValueError(f"{name}={value!r} is {few}{did_you_mean(value, known)}")
 
     def _check_parameters(self) -> None:
         """Refuse what no data could make right; nothing has been changed yet."""
@@ -109,8 +131,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self._check_number("tol", low=0, strict=False)
         self._check_number("max_time", low=0, strict=True, none=True)
         self._check_number("checkpoint_every", low=0, strict=False)
-        if self.on_interrupt not in ("raise", "keep"):
-            raise ValueError(f"on_interrupt={self.on_interrupt!r} is neither 'raise' nor 'keep'")
+        self._check_word("on_interrupt", ("raise", "keep"))
+        self._check_flags("fit_intercept")
+        self._check_number("verbose", low=0, strict=False, whole=True, flag=True)
+        if not isinstance(self.random_state, Integral | np.random.RandomState | np.random.Generator | None):
+            raise ValueError(f"random_state={self.random_state!r} is no seed, RandomState or Generator")
         if self.callback is not None and not callable(self.callback):
             raise ValueError(f"callback={self.callback!r} cannot be called")
         thread_count(self.n_jobs)
@@ -119,8 +144,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_intercept(self) -> None:
         self._check_number("intercept_scaling", low=0, strict=True)
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(f"intercept={self.intercept!r} is none of {', '.join(INTERCEPTS)}")
+        self._check_word("intercept", INTERCEPTS)
 
     def _bias(self) -> Bias:
         """How the problem treats the bias."""
@@ -141,26 +165,31 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return int(state.randint(2**31 - 1))
         if isinstance(state, np.random.Generator):
             return int(state.integers(2**63))
-        raise ValueError(f"random_state={state!r} is no seed, RandomState or Generator")
+        raise AssertionError("checked before")
 
-    def _rows(self, X: Any, *, reset: bool) -> tuple[Any, Examples]:
-        """Validated X and the borrowed rows."""
+    def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Any, Examples]:
+        """Validated X and the borrowed rows; ``private``: copied, if they are sparse."""
+        threads = thread_count(self.n_jobs)
         if isinstance(X, Dataset):
             self._check_columns(X, reset=reset)
-            return X.X, examples(X.X, threads=thread_count(self.n_jobs), on_disk=True)
+            return X.X, examples(X.X, threads=threads, on_disk=True, private=private)
+        X = self._floats(X, reset=reset)
+        return X, examples(X, threads=threads, private=private)
+
+    def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Any:
+        """X as numbers, of the right number and names of columns; its entries are not looked at yet."""
         if _is_native(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-        else:
-            X = validate_data(
-                self,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-            )
-        return X, examples(X, threads=thread_count(self.n_jobs))
+            return X
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order=order,
+            ensure_all_finite=False,
+        )
 
     def _check_columns(self, data: Dataset, *, reset: bool) -> None:
         """What scikit-learn does for arrays and frames: remember columns and their names, or compare them."""
@@ -175,6 +204,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
                 "features as input"
             )
         known = getattr(self, "feature_names_in_", None)
+        if (known is None) != (data.feature_names is None):
+            without, other = ("X", "the estimator") if known is not None else ("the estimator", "X")
+            warnings.warn(
+                f"{without} does not have feature names, but {other} does: columns are matched by position",
+                UserWarning,
+                stacklevel=4,
+            )
         if known is not None and data.feature_names is not None:
             for j, (name, expected) in enumerate(zip(data.feature_names, known, strict=True)):
                 if name != expected:
@@ -194,3 +230,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             f"objective {c.primal:.6g}, lower bound {c.dual:.6g}, relative gap {c.relative_gap:.2e} "
             f"after {c.epochs:.0f} epochs and {c.seconds:.1f} s."
         )
+
+    def _rounding(self, c: Certificate) -> str:
+        """What to say where all that is left of the gap may be rounding; nothing elsewhere."""
+        pairs = zip(c.primal_per_class, c.dual_per_class, strict=True)
+        if not all(primal - dual <= ROUNDING * primal for primal, dual in pairs):
+            return ""
+        return f"What is left of the gap is of the size of rounding errors: ask for a tol of {ROUNDING:g} or more."

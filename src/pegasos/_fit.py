@@ -6,28 +6,37 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Literal, TextIO
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple, TextIO, cast
 
 import numpy as np
 
 from pegasos._certificate import Bounds, Certificate, certify
 from pegasos._checkpoint import CheckpointFile
 from pegasos._data import Array
-from pegasos._engine import MAX_ITER, Engine, saved
+from pegasos._engine import CLOSE, MAX_ITER, Engine, saved
 from pegasos._interrupt import Interrupts
+from pegasos._kernel_certificate import certify as certify_kernel
+from pegasos._kernel_engine import KernelEngine
 from pegasos._kernel_problem import KernelProblem
 from pegasos._problem import Problem
 from pegasos._trace import FIELDS, Checkpoint, Trace
 
 Callback = Callable[[Checkpoint], Any]
 
-#: What computes the bounds of weights, biases and dual variables.
-Judge = Callable[[Any, Any, Array, Array | None], Bounds]
+#: An objective of this share of the one of zero weights counts as zero: where the optimum is zero (all rows of one
+#: class, constant targets), errors of 1e-12 in the best bias leave their square, and no gap is small relative to it.
+ZERO = 1e-24
 
+#: A bias at which a loss that only tends to zero counts as zero.
+FAR = 64.0
 
-#: An objective that is this share of the one of zero weights counts as zero: no gap is small relative to it.
-NOTHING = 1e-9
+#: Why a fit stops at the limit of time.
+MAX_TIME = "max_time reached"
+
+#: Relative gap below which rounding may be all there is, and certificates in a row that must not have made it smaller
+#: before a fit is told so.
+ROUNDING, IDLE = 1e-12, 3
 
 
 @dataclass(frozen=True)
@@ -58,24 +67,34 @@ class Result:
     u: Array | None
     certificate: Certificate
     trace: Trace
-    engine: Engine = field(repr=False)
+    engine: Engine | KernelEngine = field(repr=False)
+
+
+class Best(NamedTuple):
+    """The model of the lowest objective so far, for each part, and those objectives.
+
+    An engine with a true ``returns_last`` says itself which model is wanted: then it is the last one.
+    """
+
+    W: Array
+    b: Array
+    primal: Array
 
 
 def run(
     problem: Problem | KernelProblem,
-    engine: Engine,
+    engine: Engine | KernelEngine,
     limits: Limits,
     watch: Watch,
     file: CheckpointFile | None = None,
-    judge: Judge = certify,
 ) -> Result:
     """Advance ``engine`` until a certificate is good enough or a limit is reached.
 
     An interrupt is let through as KeyboardInterrupt, or ends the fit with what there is (``on_interrupt="keep"``).
     With a ``file`` the fit goes on from what it holds and writes to it; it is removed when nothing is left to do, and
-    left when the fit was cut short, by whatever it was. ``judge`` is what certifies.
+    left when the fit was cut short, by whatever it was.
     """
-    loop = _Loop(problem, engine, limits, watch, file, judge)
+    loop = _Loop(problem, engine, limits, watch, file)
     with loop.interrupts.deferred() if file is not None else nullcontext():
         try:
             reason = None
@@ -85,16 +104,30 @@ def run(
             if watch.on_interrupt == "raise":
                 loop.save()
                 raise
-            reason = loop.certify() or "interrupted"
+            try:
+                reason = loop.certify(last=True) or "interrupted"
+            except BaseException:  # a second Ctrl-C, say
+                loop.save()
+                raise
         except BaseException:
             loop.save()
             raise
         if file is not None:
-            if loop.converged or engine.stuck not in (None, MAX_ITER):
-                file.remove()
+            if loop.converged or reason == CLOSE or engine.stuck not in (None, MAX_ITER):
+                file.done(loop.save)
             else:
                 loop.save()
     return loop.result(reason)
+
+
+def _without_weights(problem: Problem) -> Best:
+    """Weights of zero and their best biases: the optimum of parts whose targets are all equal."""
+    W = np.zeros(problem.model_shape)
+    bounds = certify(problem, W, np.zeros(problem.outputs), None)
+    far = np.copysign(FAR, bounds.b)
+    value = problem.mean_losses(np.tile(far, (problem.examples.m, 1)))
+    lower = value < bounds.primal
+    return Best(W, np.where(lower, far, bounds.b), np.where(lower, value, bounds.primal))
 
 
 class _Loop:
@@ -108,22 +141,24 @@ class _Loop:
     def __init__(
         self,
         problem: Problem | KernelProblem,
-        engine: Engine,
+        engine: Engine | KernelEngine,
         limits: Limits,
         watch: Watch,
         file: CheckpointFile | None = None,
-        judge: Judge = certify,
     ) -> None:
         self.problem, self.engine, self.limits, self.watch, self.file = problem, engine, limits, watch, file
-        self.judge = judge
         self.began = time.perf_counter()
         self.trace = Trace()
-        self.dual = np.zeros(problem.parts)  # no loss is negative: u = 0 bounds every problem from below
+        # No loss is negative: u = 0 bounds every problem from below, if its squared norms are not negative either.
+        self.dual = np.full(problem.parts, -np.inf if isinstance(problem, KernelProblem) else 0.0)
         self.scale = np.maximum(problem.at_zero(), np.finfo(float).tiny)
+        self.best: Best | None = None
         self.interrupts = Interrupts()
         self.advanced = False
         resumed = file is not None and self._resume(file)
-        self.settled = self.dual, len(self.trace)
+        if isinstance(problem, Problem) and problem.constant and not resumed:
+            self.best = _without_weights(problem)
+        self._settle()
         if watch.verbose:
             if resumed:
                 self._say(f"resumed after {engine.epochs:.2f} epochs and {self._seconds():.3f} seconds")
@@ -144,48 +179,83 @@ class _Loop:
         if limit is None and not self.engine.due(self.limits.tol):
             self.advanced = False
             return None
-        if (reason := self.certify() or limit) is not None:
+        if (reason := self.certify(last=limit is not None) or limit) is not None:
             return reason
         with self.interrupts.change():
             self.engine.learn(self.bounds)
-            self.settled = self.dual, len(self.trace)
+            self._settle()
             self.advanced = False
         return None
 
-    def certify(self) -> str | None:
-        """Recompute the bounds of the current weights, tell everybody, and say why to stop, or None."""
-        W, b = self.engine.model()
-        u = self.engine.duals()
-        self.bounds = bounds = self.judge(self.problem, W, b, u)
-        # Every dual value is a lower bound for good; the primal value is that of the weights at hand.
-        if np.isnan(bounds.dual).any():  # nothing bounds this problem, not even zero
-            self.dual = np.full_like(self.dual, -np.inf)
-        own = self.engine.lower_bound()
-        self.dual = np.fmax(self.dual, bounds.dual if own is None else np.fmax(bounds.dual, own))
-        self.W = bounds.W if W is None else W
-        self.b, self.u, self.primal = bounds.b, u, bounds.primal
-        gap = np.maximum(self.primal - self.dual, 0.0)
-        # At an optimum of zero (a perfect fit) no gap is small relative to it: judge by the loss at zero instead. A fit
-        # that has run away to infinity has an infinite gap, whatever it is compared with.
-        small = gap <= self.limits.tol * np.maximum(self.primal, NOTHING * self.scale)
-        self.converged = bool(np.all(small & np.isfinite(self.primal) & np.isfinite(gap)))
-        checkpoint = self._checkpoint()
+    def _settle(self) -> None:
+        self.settled = self.dual, self.best, len(self.trace)
+
+    def certify(self, *, last: bool = False) -> str | None:
+        """Recompute the bounds of the current weights, tell everybody what is best, and say why to stop, or None."""
+        W, u, bounds = self._judged(last=last)
+        self.bounds = bounds
+        # Every dual value is a lower bound for good, and the weights of the lowest objective stay the best there are.
+        self.dual = np.fmax(self.dual, bounds.dual)
+        best = self.best = self._better(Best(W, bounds.b, bounds.primal))
+        self.u = u if np.isfinite(bounds.dual).all() else None
+        gap = np.maximum(best.primal - self.dual, 0.0)
+        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self.scale
+        # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
+        self.converged = bool(np.all((small | zero) & np.isfinite(best.primal) & np.isfinite(gap)))
+        checkpoint = self._checkpoint(best)
         self.trace.append(checkpoint)
         if self.watch.verbose:
             self._say(
                 f"{checkpoint.epochs:9.2f}  {checkpoint.seconds:9.3f}  {checkpoint.primal:13.7g}  "
                 f"{checkpoint.dual:13.7g}  {checkpoint.relative_gap:13.3e}"
             )
-        if self.watch.callback is not None and self.watch.callback(checkpoint):
+        # The callback has weights of its own: what it does to them must not reach the best ones.
+        ask = self.watch.callback
+        if ask is not None and ask(replace(checkpoint, coef=best.W.copy(), intercept=best.b.copy())):
             return "stopped by the callback"
-        small_enough = "gap <= tol * primal"
-        if not np.all(gap <= self.limits.tol * self.primal):
-            small_enough = f"gap <= tol * {NOTHING:g} of the objective of zero weights"
+        small_enough = "gap <= tol * primal" if small.all() else "the objective is zero but for rounding"
         if self.converged and not self._worth_more(checkpoint):
             return small_enough
-        if (why := self.engine.stuck) is not None:
+        if (why := self.engine.stuck or self._idle(gap, best.primal)) is not None:
             return small_enough if self.converged else why
         return None
+
+    def _better(self, found: Best) -> Best:
+        """Of the best model so far and the one found, part by part that of the lower objective.
+
+        Where there is no lower bound the problem need not be convex, and it is the last model that meets the
+        conditions a solver stops at.
+        """
+        best = self.best
+        if best is None or getattr(self.engine, "returns_last", False) or not np.isfinite(self.dual).all():
+            return found
+        lower = (found.primal <= best.primal) | ~np.isfinite(best.primal)
+        if lower.all() or not lower.any():
+            return found if lower.all() else best
+        W = self.problem.choose(lower, found.W, best.W)
+        return Best(W, np.where(lower, found.b, best.b), np.where(lower, found.primal, best.primal))
+
+    def _idle(self, gap: Array, primal: Array) -> str | None:
+        """Why to stop where all gaps are of the size of rounding and no longer fall; None elsewhere."""
+        if len(self.trace) <= IDLE or not np.all(gap <= ROUNDING * primal):
+            return None
+        return None if self.trace[-1].gap < 0.5 * self.trace[-1 - IDLE].gap else CLOSE
+
+    def _judged(self, *, last: bool) -> tuple[Array, Array | None, Bounds]:
+        """Weights, or coefficients of the rows, and dual variables at hand, and the problem's bounds of them."""
+        if isinstance(self.problem, KernelProblem):
+            engine = cast(KernelEngine, self.engine)
+            point = engine.point(last=last)
+            bounds = certify_kernel(self.problem, point)
+            engine.judged(bounds)
+            return point.coef, point.duals, bounds
+        linear = cast(Engine, self.engine)
+        W, b = linear.model()
+        u = linear.duals()
+        bounds = certify(self.problem, W, b, u)
+        now = bounds.W if W is None else W
+        assert now is not None
+        return now, u, bounds
 
     def _worth_more(self, now: Checkpoint) -> bool:
         """Whether to go on beyond ``tol``: iterations that cost next to nothing still halve the gap."""
@@ -193,17 +263,17 @@ class _Loop:
             return False
         return len(self.trace) < 2 or now.gap < 0.5 * self.trace[-2].gap
 
-    def _checkpoint(self) -> Checkpoint:
-        primal, dual = float(self.primal.sum()), float(self.dual.sum())
+    def _checkpoint(self, best: Best) -> Checkpoint:
+        primal, dual = float(best.primal.sum()), float(self.dual.sum())
         gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
         relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
-        return Checkpoint(self.engine.epochs, self._seconds(), primal, dual, gap, relative, self.W, self.b)
+        return Checkpoint(self.engine.epochs, self._seconds(), primal, dual, gap, relative)
 
     def _limit(self) -> str | None:
         if self.engine.epochs >= self.limits.max_iter:
             return MAX_ITER
         if self.limits.max_time is not None and self._seconds() >= self.limits.max_time:
-            return "max_time reached"
+            return MAX_TIME
         return None
 
     def _seconds(self) -> float:
@@ -214,7 +284,7 @@ class _Loop:
         """Write engine and loop as of the last moment at which they were whole; nothing if a change has failed."""
         if self.file is None or not self.interrupts.whole:
             return
-        dual, count = self.settled
+        dual, best, count = self.settled
         records = [[getattr(record, name) for name in FIELDS] for record in self.trace[:count]]
         own = {
             "dual": dual,
@@ -222,6 +292,8 @@ class _Loop:
             "seconds": np.array([self._seconds()]),
             "advanced": np.array([float(self.advanced)]),
         }
+        if best is not None:
+            own |= {f"best.{name}": array for name, array in best._asdict().items()}
         arrays = {f"loop.{k}": v for k, v in own.items()} | {f"engine.{k}": v for k, v in self.engine.state().items()}
         progress = {"epochs": float(self.engine.epochs), "seconds": self._seconds()}
         if count:
@@ -240,10 +312,17 @@ class _Loop:
         )
         try:
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
-            self.dual = saved(own, "dual", (self.problem.parts,), low=0.0, high=float(self.scale.max() * (1 + 1e-6)))
+            low, high = float(self.dual.min()), float(self.scale.max() * (1 + 1e-6))
+            self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
             trace = saved(own, "trace", (None, len(FIELDS)))
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
             self.advanced = bool(saved(own, "advanced", (1,), low=0, high=1, whole=True)[0])
+            if "best.W" in own:
+                self.best = Best(
+                    saved(own, "best.W", self.problem.model_shape),
+                    saved(own, "best.b", (self.problem.outputs,)),
+                    saved(own, "best.primal", (self.problem.parts,)),
+                )
             self.engine.restore(engine)
         except ValueError as error:
             raise file.damaged(error) from None
@@ -255,7 +334,8 @@ class _Loop:
         print(line, file=self.watch.stream or sys.stderr, flush=True)
 
     def result(self, reason: str) -> Result:
-        last = self.trace[-1]
+        last, best = self.trace[-1], self.best
+        assert best is not None
         certificate = Certificate(
             primal=last.primal,
             dual=last.dual,
@@ -265,8 +345,9 @@ class _Loop:
             reason=reason,
             epochs=last.epochs,
             seconds=self._seconds(),
-            primal_per_class=tuple(map(float, self.primal)),
-            dual_per_class=tuple(map(float, self.dual)),
+            primal_per_class=tuple(best.primal.tolist()),
+            dual_per_class=tuple(self.dual.tolist()),
+            goal_reached=not self.converged and reason in getattr(self.engine, "goals", ()),
+            restricted_gap=getattr(self.engine, "restricted_gap", None),
         )
-        assert self.W is not None
-        return Result(self.W, self.b, self.u, certificate, self.trace, self.engine)
+        return Result(best.W, best.b, self.u, certificate, self.trace, self.engine)

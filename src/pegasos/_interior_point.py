@@ -26,8 +26,8 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._engine import saved
-from pegasos._normal import CLOSE, EAGER, LOST, SHORT, Design, NormalSolver, regularisation
+from pegasos._engine import CLOSE, saved
+from pegasos._normal import EAGER, LOST, NO_PROGRESS, SHORT, Design, NormalSolver, Progress, regularisation
 from pegasos._problem import Problem
 from pegasos._rehearsal import Rehearsing, whole
 from pegasos.losses import EpsilonInsensitive, Hinge, Quantile
@@ -132,6 +132,7 @@ class InteriorPointEngine(Rehearsing):
         super().__init__(problem, seed)
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
         self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.parts)]
+        self.progress = Progress(problem.parts)
 
     def _path(self, part: int, beta: Array, nearness: float) -> InteriorPoint:
         index = self.samples[self.levels[part]]
@@ -176,9 +177,11 @@ class InteriorPointEngine(Rehearsing):
             self.stuck = CLOSE
         if self.stuck is None and all(path.step < 1e-8 for path in self.paths):
             self.stuck = SHORT
+        if not self.progress.note(bounds, self.done):
+            self.stuck = self.stuck or NO_PROGRESS
 
     def named(self) -> dict[str, Any]:
-        named: dict[str, Any] = {}
+        named = self.progress.state()
         for k, ip in enumerate(self.paths):
             named |= {f"{k}.beta": ip.beta, f"{k}.path": ip.path.state(), f"{k}.step": ip.step}
             named[f"{k}.iterations"] = ip.iterations
@@ -187,6 +190,7 @@ class InteriorPointEngine(Rehearsing):
     def restore(self, state: dict[str, Any]) -> None:
         before = self.levels
         super().restore(state)
+        self.progress.restore(state)
         for k, (old, new) in enumerate(zip(before, self.levels, strict=True)):
             if old != new:
                 self.paths[k] = self._path(k, self.zero, 1.0)

@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+#: The signals that may mean Ctrl-C, where the system has them.
+NUMBERS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+Handler = Callable[[int, Any], Any]
+
+
+def is_interrupt(handler: Any) -> bool:
+    """Whether a handler raises KeyboardInterrupt: Python's own, and those with an attribute ``interrupts``."""
+    return handler is signal.default_int_handler or bool(getattr(handler, "interrupts", False))
 
 
 class Interrupts:
     """Whether a change is under way, and a Ctrl-C that came meanwhile.
 
-    Only where Python's own handler is in charge: other handlers, and other threads than the main one, are left alone.
+    Only where :func:`is_interrupt`: other handlers, and other threads than the main one, are left alone.
     """
 
     def __init__(self) -> None:
         self.whole = True
-        self._waiting = False
+        self._before: dict[int, Handler] = {}
+        self._waiting: int | None = None
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
         """While inside, a Ctrl-C during :meth:`change` is raised at its end; a second one at once."""
         mine = threading.current_thread() is threading.main_thread()
-        if not mine or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            yield
-            return
-        signal.signal(signal.SIGINT, self._handle)
+        found: dict[int, Any] = {number: signal.getsignal(number) for number in NUMBERS} if mine else {}
+        self._before = {number: handler for number, handler in found.items() if is_interrupt(handler)}
         try:
+            for number in self._before:
+                signal.signal(number, self._handle)
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -38,11 +50,12 @@ class Interrupts:
         self.whole = False
         yield
         self.whole = True
-        if self._waiting:
-            self._waiting = False
-            raise KeyboardInterrupt
+        if self._waiting is not None:
+            number, self._waiting = self._waiting, None
+            self._before[number](number, None)
 
     def _handle(self, number: int, frame: Any) -> None:
-        if self.whole or self._waiting:
-            raise KeyboardInterrupt
-        self._waiting = True
+        if self.whole or self._waiting is not None:
+            self._before[number](number, frame)
+        else:
+            self._waiting = number

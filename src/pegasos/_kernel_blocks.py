@@ -17,8 +17,9 @@ import numpy as np
 from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._engine import saved
-from pegasos._kernel_certificate import certify_rows, exact_scores
+from pegasos._engine import MAX_ITER, saved
+from pegasos._kernel_certificate import exact_scores
+from pegasos._kernel_engine import MET, Point
 from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._kernel_rows import BATCH
 from pegasos._smo import REASONS
@@ -146,7 +147,13 @@ class BlockEngine:
             return None
         if self.indefinite:
             return REASONS[3]
-        return next((REASONS[group.over] for group in self.groups if group.over), None)
+        reason, doubt = next((REASONS[group.over] for group in self.groups if group.over), None), self.problem.doubt
+        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """Where there is no lower bound primal and dual value are to meet as if there were."""
+        return (f"{MET}; {self.problem.doubt}",)
 
     def due(self, tol: float) -> bool:
         if all(self._rests(group) for group in self.groups):
@@ -155,33 +162,22 @@ class BlockEngine:
         together = len(self.groups) == 1 or self.problem.rows.whole is not None
         return self.ended and together and self.epochs >= self.next_check
 
-    def model(self) -> tuple[Array, Array]:
-        """Coefficients of all parts, one after the other; the certificate finds the biases."""
-        return np.concatenate([state.coefficients() for state in self.states]), np.zeros(len(self.states))
+    def point(self, *, last: bool = False) -> Point:
+        """Coefficients and dual variables of all parts."""
+        return Point(self.coefficients(), np.concatenate([state.duals() for state in self.states]))
 
-    def duals(self) -> Array | None:
-        return np.concatenate([state.duals() for state in self.states])
+    def coefficients(self) -> Array:
+        """Those of the model, of all parts."""
+        return np.concatenate([state.coefficients() for state in self.states])
 
-    def lower_bound(self) -> Array | None:
-        return None
-
-    def certify(self, coef: Array) -> Bounds:
-        """The certificate of a model, with the dual variables at hand."""
-        pieces, found = self.problem.split(coef), []
-        for group in self.groups:
-            coefs = np.stack([pieces[k] for k in group.parts])
-            duals = np.stack([self.states[k].duals() for k in group.parts])
-            found.append(certify_rows(self.problem, group.parts, coefs, duals))
-        primal, dual, b = (np.array([x for one in found for x in one[which]]) for which in range(3))
-        self.indefinite |= self.problem.refuted(primal, dual)
-        if self.indefinite:
-            dual = np.full(len(dual), np.nan)
-        return Bounds(primal, dual, b, np.empty((0, self.problem.parts)))
+    def judged(self, bounds: Bounds) -> None:
+        """Take note of what the certificate has proven of the kernel."""
+        self.indefinite |= self.problem.doubt == REASONS[3]
 
     def learn(self, bounds: Bounds) -> None:
         """Go on where the gap is too wide; leave single precision where that is to blame."""
         self.next_check = 2.0 * self.epochs + 1.0
-        proven = np.asarray(bounds.gap <= self.tol * bounds.primal)
+        proven = np.asarray(bounds.formal_gap <= self.tol * bounds.primal)
         refused = self.finished & ~proven
         self.best[refused] = self.estimated[refused]
         self.finished = proven
@@ -199,7 +195,7 @@ class BlockEngine:
             return False
         for k in group.parts:
             off = abs(self.states[k].primal - bounds.primal[k])
-            if not self.finished[k] and off > 0.1 * bounds.gap[k]:
+            if not self.finished[k] and off > 0.1 * bounds.formal_gap[k]:
                 self.problem.rows.widen(first)
                 return True
         return False

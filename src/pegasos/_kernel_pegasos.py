@@ -15,16 +15,21 @@ import numpy as np
 from pegasos import _core
 from pegasos._data import Array
 from pegasos._kernel_blocks import BlockEngine
-from pegasos._kernel_certificate import certify_rows, dot, dual_value, primal_value
+from pegasos._kernel_certificate import dual_value, primal_value, primal_values
 from pegasos._kernel_problem import KernelProblem
+from pegasos._threads import dot
+from pegasos._units import Units
 
 #: What ``scalars`` holds: the core's PegasosProgress, then where the windows begin, and an objective.
-VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1, FOLDED = range(PROGRESS := 11)
+VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1, FOLDED, PASSED, BIAS_SUM = range(PROGRESS := 13)
 WINDOW_VISITS, NEXT_WINDOW_VISITS, WINDOW_STEPS, NEXT_WINDOW_STEPS, PRIMAL = range(PROGRESS, PROGRESS + 5)
 
 
 class KernelPegasosEngine(BlockEngine):
-    """Pegasos on the parts of a kernel problem; ``t0`` is a number for each part."""
+    """Pegasos on the parts of a kernel problem; ``t0`` and ``units`` have an entry for each part."""
+
+    #: ``output`` says which iterate is wanted.
+    returns_last = True
 
     def __init__(
         self,
@@ -33,6 +38,7 @@ class KernelPegasosEngine(BlockEngine):
         tol: float,
         max_epochs: int,
         t0: list[float],
+        units: list[Units],
         batch_size: int,
         sampling: str,
         radius: float,
@@ -41,23 +47,24 @@ class KernelPegasosEngine(BlockEngine):
     ) -> None:
         self.output = output
         common: dict[str, Any] = {"batch_size": batch_size, "radius": radius, "output": output, "seed": seed}
-        self.own = [PegasosState(problem, k, t0=t0[k], **common) for k in range(problem.parts)]
+        self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.parts)]
         super().__init__(
             problem, self.own, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed, batch_size=batch_size
         )
 
-    def model(self) -> tuple[Array, Array]:
+    def coefficients(self) -> Array:
+        """Those of the model, of all parts."""
         if self.output != "random":
-            return super().model()
+            return super().coefficients()
         # Lemma 3 of the 2011 paper: of two random iterates one is good with probability 3/4; keep the better.
         candidates = []
         for which in (0, 1):
             coefs, value = [state.drawn(which) for state in self.own], 0.0
             for group in self.groups:
                 coef = np.stack([coefs[k] for k in group.parts])
-                value += sum(certify_rows(self.problem, group.parts, coef, np.zeros_like(coef))[0])
+                value += sum(primal_values(self.problem, group.parts, coef))
             candidates.append((value, np.concatenate(coefs)))
-        return min(candidates, key=lambda pair: pair[0])[1], np.zeros(len(self.states))
+        return min(candidates, key=lambda pair: pair[0])[1]
 
 
 class PegasosState:
@@ -67,7 +74,16 @@ class PegasosState:
     sums: ClassVar[dict[str, str]] = {"F": "U", "window_F": "window", "next_window_F": "next_window"}
 
     def __init__(
-        self, problem: KernelProblem, k: int, *, t0: float, batch_size: int, radius: float, output: str, seed: int
+        self,
+        problem: KernelProblem,
+        k: int,
+        *,
+        t0: float,
+        units: Units,
+        batch_size: int,
+        radius: float,
+        output: str,
+        seed: int,
     ) -> None:
         self.problem, self.part = problem, problem.pieces[k]
         m = self.part.m
@@ -83,6 +99,7 @@ class PegasosState:
             "feature": feature,
             "batch_size": batch_size,
             "subgradient": problem.bias == "free",
+            "bias_rate": units.step,
             "seed": seed,
         }
         self.U, self.F, self.window, self.window_F, self.next_window, self.next_window_F = np.zeros((6, m))
@@ -96,6 +113,7 @@ class PegasosState:
             self.arrays = (*self.arrays, "random0", "random1")
         self.scalars = np.zeros(PROGRESS + 5)
         self.scalars[[PI, NEXT0, NEXT1, FOLDED]] = 1.0
+        self.scalars[BIAS] = units.start
         self.wide = False
 
     @property

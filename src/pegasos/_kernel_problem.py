@@ -1,4 +1,4 @@
-"""The optimisation problem of a kernel machine, frozen, and its certificate.
+"""The optimisation problem of a kernel machine, frozen; ``_kernel_certificate.py`` certifies its solutions.
 
 Over the reproducing space of the kernel, for each part (a pair of classes, or all rows)
 
@@ -11,26 +11,33 @@ hinge and the ε-insensitive loss and a free bias the dual, in units of λ, is o
 
 with a variable v for each row (hinge: t = y, γ between 0 and y C c) or two (ε-insensitive: t = y − ε and γ in [0, C c],
 t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
-domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i); see ``_kernel_certificate.py``.
+domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from pegasos._certificate import Bounds
 from pegasos._data import Array
+from pegasos._definite import BY_KIND, PROVABLE, UNKNOWN, Definiteness, check
 from pegasos._kernel_rows import PartRows
 from pegasos._kernels import Kernel
 from pegasos._problem import Bias
+from pegasos._threads import dot
 from pegasos.losses import EpsilonInsensitive, Loss
 
-#: Scores further than this from every kink of the loss need not be recomputed in float64.
-SAFE = 1e-3
+#: Why there is no lower bound: there is no duality without a space of features.
+UNBOUNDED = "so there is no lower bound"
+INDEFINITE = f"the kernel is not positive semi-definite, {UNBOUNDED}"
+
+#: What is left of the balance Σ c u = 0 of dual variables by rounding, relative to their sums.
+BALANCED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,11 @@ class Part:
             return np.concatenate([none, -room]), np.concatenate([room, none])
         return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
 
+    def forget(self) -> None:
+        """Give up what can be made again: of a thousand parts it fills the memory."""
+        for name in ("row", "t", "lo", "hi", "_box"):
+            vars(self).pop(name, None)
+
     @cached_property
     def core(self) -> Any:
         """The C++ loss."""
@@ -95,13 +107,12 @@ class Part:
         """γ within its bounds, and its sum zero: the heavier sign is scaled down."""
         gamma = np.clip(gamma, self.lo, self.hi)
         up, down = float(gamma[gamma > 0].sum()), float(-gamma[gamma < 0].sum())
-        both = min(up, down)
-        if up != down:
+        if abs(up - down) > BALANCED * max(up, down):
             heavy = gamma > 0 if up > down else gamma < 0
-            gamma[heavy] *= both / max(up, down)
+            gamma[heavy] *= min(up, down) / max(up, down)
         return gamma
 
-    def flat(self, scores: Array, reach: float) -> Array:
+    def flat(self, scores: Array, reach: Array) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
         if isinstance(self.loss, EpsilonInsensitive):
             return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
@@ -117,7 +128,7 @@ class Part:
         u = np.asarray(self.core.clip(np.ascontiguousarray(u), self.y))
         if balanced:
             up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
-            if up != down:
+            if abs(up - down) > BALANCED * max(up, down):
                 heavy = u > 0 if up > down else u < 0
                 u = np.where(heavy, u * (min(up, down) / max(up, down)), u)
         return u
@@ -134,17 +145,34 @@ class KernelProblem:
 
     X: Any
     kernel: Kernel
-    pieces: tuple[Part, ...]
+    pieces: Sequence[Part]
     lam: float
     total: float
     rows: PartRows
     bias: Bias = "free"
     feature: float = 1.0
+    _proofs: dict[bytes, Definiteness] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[tuple[str, int], tuple[Array, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def parts(self) -> int:
         """Independent problems."""
         return len(self.pieces)
+
+    @property
+    def outputs(self) -> int:
+        """Biases: one for each part."""
+        return self.parts
+
+    @property
+    def model_shape(self) -> tuple[int, ...]:
+        """The shape of a model: a coefficient for each row of each part."""
+        return (sum(p.m for p in self.pieces),)
+
+    def choose(self, first: Array, W: Array, other: Array) -> Array:
+        """The numbers in W of the parts in ``first``, and the other ones of the rest."""
+        pairs = zip(first, self.split(W), self.split(other), strict=True)
+        return np.concatenate([mine if chosen else rest for chosen, mine, rest in pairs])
 
     def mean_squared_norm(self, k: int) -> float:
         """(1/M) Σ c_i K(x_i, x_i) over the rows of part k; a kernel that is not positive semi-definite has none."""
@@ -155,59 +183,91 @@ class KernelProblem:
         return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.pieces])
 
     def split(self, flat: Array) -> list[Array]:
-        """Views of the variables of each part, or of numbers of their rows."""
-        sizes, rows = [p.size for p in self.pieces], [p.m for p in self.pieces]
-        return np.split(flat, np.cumsum(sizes if len(flat) == sum(sizes) else rows)[:-1])
+        """Views of numbers of the rows of each part."""
+        ends = accumulate(part.m for part in self.pieces)
+        return [flat[end - part.m : end] for end, part in zip(ends, self.pieces, strict=True)]
 
-    def refuted(self, primal: Array, dual: Array) -> bool:
-        """Whether lower bounds cannot be any: above an objective reached, or that of zero weights.
+    def targets(self) -> list[Array]:
+        """All that is to be learnt."""
+        return [part.y for part in self.pieces]
 
-        Then there is no duality: the kernel is not positive semi-definite.
+    def weights(self) -> list[Array]:
+        """Those of the rows."""
+        return [part.weight for part in self.pieces]
+
+    def scores(self, k: int, coef: Array) -> Array:
+        """K coef on the rows of part k, in float64; those computed last are kept, and serve for multiples of coef."""
+        return np.asarray(self._multiple("scores", k, coef, self._computed_scores, 1))
+
+    def square(self, k: int, coef: Array) -> float:
+        """‖Σ coef_i φ(x_i)‖² in part k, in float64; kept in the same way."""
+        return float(self._multiple("square", k, coef, self._computed_square, 2))
+
+    def _multiple(self, what: str, k: int, coef: Array, compute: Callable[[int, Array], Any], power: int) -> Any:
+        before, found = self._kept.get((what, k), (np.zeros(0), None))
+        at = int(np.argmax(np.abs(before))) if before.any() else -1
+        if at >= 0 and len(before) == len(coef):
+            factor = float(coef[at] / before[at])
+            if np.allclose(coef, factor * before, rtol=1e-15, atol=0.0):
+                return found * factor**power
+        found = compute(k, coef)
+        self._kept[what, k] = coef.copy(), found
+        return found
+
+    def _computed_scores(self, k: int, coef: Array) -> Array:
+        support, m = np.flatnonzero(coef), self.pieces[k].m
+        return np.asarray(self.rows(k).exact(support, coef[support], np.arange(m))) if len(support) else np.zeros(m)
+
+    def _computed_square(self, k: int, coef: Array) -> float:
+        support = np.flatnonzero(coef)
+        if not len(support):
+            return 0.0
+        own = coef[support]
+        return dot(own, self.rows(k).exact(support, own, support))
+
+    def definiteness(self, k: int) -> Definiteness:
+        """What is known of the kernel matrix of part k; rows without weight are no part of the problem.
+
+        Kernels that need not be positive semi-definite by their kind are checked, if the rows are not too many.
         """
-        above = dual > primal + 1e-9 * np.abs(primal)
-        return bool(np.any(above | (dual > self.at_zero() * (1 + 1e-6))))
+        if self.kernel.definite:
+            return BY_KIND
+        if (of_all := self._proofs.get(b"all", UNKNOWN)).known == "proven":
+            return of_all
+        part = self.pieces[k]
+        rows = np.flatnonzero(part.weight > 0)
+        if len(rows) > PROVABLE:
+            return UNKNOWN
+        key = rows.tobytes() if part.index is None else part.index[rows].tobytes()
+        if key not in self._proofs:
+            self._proofs[key] = check(self.rows(k).matrix(rows))
+        return self._proofs[key]
+
+    def definiteness_of_all(self) -> Definiteness:
+        """The same for all rows: what is proven of them holds for each part."""
+        if self.kernel.definite:
+            return BY_KIND
+        m = int(self.X.shape[0])
+        if m > PROVABLE:
+            return UNKNOWN
+        if b"all" not in self._proofs:
+            self._proofs[b"all"] = check(self.rows.of_all().matrix(np.arange(m)))
+        return self._proofs[b"all"]
+
+    @property
+    def doubt(self) -> str:
+        """Why there is no lower bound, if there is none."""
+        if self.kernel.definite:
+            return ""
+        known = {self.definiteness(k).known for k in range(self.parts)}
+        if "refuted" in known:
+            return INDEFINITE
+        return f"the kernel is not known to be positive semi-definite, {UNBOUNDED}" if "unknown" in known else ""
 
     def numbers(self, k: int, rows: Array) -> Array:
         """The numbers in X of rows of part k."""
         index = self.pieces[k].index
         return rows if index is None else np.asarray(index[rows])
-
-    def certify(self, gamma: Array, approximate: list[Array]) -> tuple[Bounds, Array]:
-        """P and D of feasible γ, in float64, and the largest error seen in the scores of each part.
-
-        ``approximate`` are scores without bias that somebody else has kept. They are believed of rows that they put far
-        from every kink of the loss on its flat side, where the loss is zero; all others are computed anew, and
-        show how far the approximation can be believed.
-        """
-        numbered = zip(range(self.parts), self.split(gamma), approximate, strict=True)
-        found = [self.part_bounds(k, g, f) for k, g, f in numbered]
-        primal, dual, b, error = (np.array(column) for column in zip(*found, strict=True))
-        return Bounds(primal, dual, b, np.empty((0, self.parts))), error
-
-    def part_bounds(self, k: int, gamma: Array, approximate: Array) -> tuple[float, float, float, float]:
-        """P and D of part k, the best bias, and the largest error seen in ``approximate``."""
-        part, rows = self.pieces[k], self.rows(k)
-        coef = part.coefficients(gamma)
-        support = np.flatnonzero(coef)
-        scores, known = approximate.copy(), np.zeros(part.m, dtype=bool)
-        wanted, error = coef != 0, 0.0
-        while True:
-            if len(new := np.flatnonzero(wanted & ~known)):
-                scores[new] = rows.exact(support, coef[support], new) if len(support) else 0.0
-                known[new] = True
-                error = max(error, float(np.abs(scores[new] - approximate[new]).max()))
-            b = part.best_bias(scores)
-            # Sixteen times the worst error seen stands for the worst there is.
-            wanted = ~part.flat(scores + b, max(SAFE, 16 * error))
-            if not (wanted & ~known).any():
-                break
-        norm = float(coef[support] @ scores[support])
-        loss = float(part.weight @ part.core.value(np.ascontiguousarray(scores + b), part.y)) / self.total
-        primal = 0.5 * self.lam * norm + loss
-        dual = self.lam * (float(part.t @ gamma) - 0.5 * norm)
-        if primal < dual <= primal + 1e-12 * abs(primal):  # rounding
-            dual = primal
-        return primal, dual, b, error
 
 
 def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:

@@ -9,6 +9,9 @@ A provider offers the same to every solver:
     ``rows(indices)``                 whole rows, a copy
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
     ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout, for each row of a matrix coef
+    ``matrix(rows)``                  K of these rows among themselves in float64
+    ``value_errors()``                bounds of the errors of ``add``'s values, see ``_kernel_rounding``: of those in
+                                      single precision (None if they are not) and in double
     ``evaluations``                   kernel values computed so far
     ``single``                        whether ``add`` and ``block`` are in single precision; ``widen()`` ends that
 
@@ -17,6 +20,7 @@ Numbers never depend on threads, on what the cache holds, or on how rows are ask
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,7 @@ from scipy import sparse
 from pegasos import _core
 from pegasos._data import Array
 from pegasos._kernel_layout import centre, lean
+from pegasos._kernel_rounding import DOUBLE, SINGLE, ValueErrors, taken_as_given, unknown, value_errors
 from pegasos._kernels import Kernel, checked_values
 
 #: Rows that are computed, or added up, together; a cache always has room for so many.
@@ -135,6 +140,14 @@ class CachedRows:
         """Go over to double precision."""
         raise NotImplementedError
 
+    def matrix(self, rows: Array) -> Array:
+        """K of these rows among themselves, in float64."""
+        raise NotImplementedError
+
+    def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
+        """Bounds of the errors of values in single precision, if there are such, and in double."""
+        raise NotImplementedError
+
 
 class NativeRows(CachedRows):
     """Kernels of the core. Single precision where that is accurate enough, on rows laid out to be read fast."""
@@ -148,12 +161,32 @@ class NativeRows(CachedRows):
         self.quick = self.double if quick is None else kernel.core(quick, threads)
         self.single = quick is not None
         self.dear = (X.nnz if sparse.issparse(X) else X.size) > DEAR * X.shape[0]
+        self.kernel = kernel
+        self.entries = np.diff(X.indptr) if sparse.issparse(X) else np.full(X.shape[0], X.shape[1])
+        self._errors: list[ValueErrors | None] = [None, None]
         super().__init__(X.shape[0], np.float32 if self.single else np.float64, megabytes, threads)
 
     def widen(self) -> None:
         """Go over to double precision; what the cache holds is dropped."""
+        self.value_errors()  # of the values so far
         self.quick, self.single, self.dtype = self.double, False, np.dtype(np.float64)
         self.cache = RowCache(self.m, np.float64, self.megabytes)
+
+    def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
+        """Bounds of the errors of values in single precision, if there are or were such, and in double."""
+        single, double = self._errors
+        if double is None:
+            double = value_errors(self.kernel, np.asarray(self.double.norms()), self.entries, DOUBLE)
+            if self.single:
+                single = value_errors(self.kernel, np.asarray(self.quick.norms()), self.entries, SINGLE)
+            self._errors = [single, double]
+        return single, double
+
+    def matrix(self, rows: Array) -> Array:
+        """K of these rows among themselves, in float64."""
+        out = np.empty((len(rows), len(rows)))
+        self.double.block(rows, rows, out, self.threads)
+        return out
 
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
@@ -213,6 +246,16 @@ class FunctionRows(CachedRows):
         none = np.zeros((*coef.shape[:-1], 0))
         return np.concatenate([none, *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)], axis=-1)
 
+    def matrix(self, rows: Array) -> Array:
+        """K of these rows among themselves, in float64."""
+        size = max(1, PIECE // max(len(rows), 1))
+        pieces = (rows[k : k + size] for k in range(0, len(rows), size))
+        return np.concatenate([self._values(p, rows).astype(np.float64) for p in pieces])
+
+    def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
+        """What a user's function does with different blocks of rows is not known."""
+        return None, unknown(self.m)
+
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
         if len(missing):
             self.cache.store[missing_slots] = self._values(missing, None)
@@ -226,6 +269,7 @@ class PrecomputedRows:
 
     def __init__(self, K: Array, threads: int) -> None:
         self.K, self.m, self.dtype, self.threads, self.evaluations = K, K.shape[0], K.dtype, threads, 0
+        self._errors: ValueErrors | None = None
 
     def widen(self) -> None:
         """Nothing to do."""
@@ -261,12 +305,24 @@ class PrecomputedRows:
             self.add(rows, own, line)
         return F[0, cols] if coef.ndim == 1 else F[:, cols]
 
+    def matrix(self, rows: Array) -> Array:
+        """K of these rows among themselves, in float64."""
+        return np.asarray(self.K[np.ix_(rows, rows)], dtype=np.float64)
+
+    def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
+        """The values are what the user says they are."""
+        if self._errors is None:
+            most = max(abs(float(self.K.max(initial=0.0))), abs(float(self.K.min(initial=0.0))))
+            self._errors = taken_as_given(most, self.m)
+        return None, self._errors
+
 
 class SubsetRows:
     """Some rows and columns of another provider, whose cache they share."""
 
     def __init__(self, whole: Any, index: Array) -> None:
         self.whole, self.index, self.m, self.dtype = whole, index, len(index), whole.dtype
+        self._errors: tuple[ValueErrors | None, ValueErrors] | None = None
 
     @property
     def evaluations(self) -> int:
@@ -309,6 +365,17 @@ class SubsetRows:
         """Σ coef_r K[r, cols], in float64."""
         return np.asarray(self.whole.exact(self.index[rows], coef, self.index[cols]))
 
+    def matrix(self, rows: Array) -> Array:
+        """K of these rows among themselves, in float64."""
+        return np.asarray(self.whole.matrix(self.index[rows]))
+
+    def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
+        """Those of the whole, of these rows."""
+        if self._errors is None:
+            single, double = self.whole.value_errors()
+            self._errors = None if single is None else single.of(self.index), double.of(self.index)
+        return self._errors
+
 
 class PartRows:
     """The kernel rows of each part of a problem.
@@ -317,7 +384,7 @@ class PartRows:
     its own columns only, and one part at a time has rows in memory.
     """
 
-    def __init__(self, X: Any, kernel: Kernel, indices: list[Array | None], megabytes: float, threads: int) -> None:
+    def __init__(self, X: Any, kernel: Kernel, indices: Sequence[Array | None], megabytes: float, threads: int) -> None:
         self.X, self.kernel, self.indices, self.megabytes, self.threads = X, kernel, indices, megabytes, threads
         self.wide: set[int] = set()
         self.earlier = 0
@@ -327,6 +394,7 @@ class PartRows:
         if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or all_rows:
             self.whole = provider(X, kernel, megabytes, threads)
         self.current: Any = None
+        self._all: Any = None
 
     def __call__(self, k: int) -> Any:
         """The provider of part k; that of another part is given up."""
@@ -341,6 +409,12 @@ class PartRows:
             if k in self.wide:
                 self.widen(k)
         return self.current
+
+    def of_all(self) -> Any:
+        """A provider of all rows, with next to no cache where parts do not share one."""
+        if self._all is None:
+            self._all = self.whole or provider(self.X, self.kernel, 1.0, self.threads)
+        return self._all
 
     def widen(self, k: int) -> None:
         """Part k, and those that share its rows, go over to double precision."""
@@ -373,7 +447,8 @@ def _single(X: Any, kernel: Kernel, double: Any) -> Any:
     """
     with np.errstate(over="ignore"):
         norms = np.asarray(double.norms())
-        if norms.max(initial=0.0) > 1e30:
+        value = float(np.abs(np.asarray(double.diagonal())).max(initial=0.0))
+        if not kernel.within_single(float(norms.max(initial=0.0)), value):
             return None
         if kernel.name in ("rbf", "laplacian", "chi2"):
             if (origin := centre(X, kernel, 1e-7, 1e-5)) is not None:

@@ -14,8 +14,9 @@ import numpy as np
 from pegasos import _core
 from pegasos._data import Array
 from pegasos._kernel_blocks import BlockEngine
-from pegasos._kernel_certificate import dot, dual_value, primal_value
+from pegasos._kernel_certificate import dual_value, primal_value
 from pegasos._kernel_problem import KernelProblem
+from pegasos._threads import dot
 
 #: What ``scalars`` holds.
 SUM, OFFSET, MOVED, PRIMAL = range(4)

@@ -14,13 +14,28 @@ import numpy as np
 from scipy import sparse
 
 from pegasos import _core
+from pegasos._averages import MEANS, Averages
 from pegasos._certificate import Certificate
 from pegasos._data import Array
 from pegasos._kernel_blocks import BLOCK, ORDERS
-from pegasos._kernel_pegasos import BIAS, FOLDED, NORM, PI, PROGRESS, STEPS, SUM, VISITS
+from pegasos._kernel_means import KernelMeans, PieceSums
+from pegasos._kernel_pegasos import (
+    BIAS,
+    BIAS_SUM,
+    CARRIED,
+    FOLDED,
+    NORM,
+    PASSED,
+    PI,
+    PROGRESS,
+    STEPS,
+    SUM,
+    VISITS,
+)
 from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._kernels import Kernel, checked_values
 from pegasos._trace import Checkpoint, Trace
+from pegasos._units import Seen, Units
 from pegasos.solvers import Pegasos
 
 
@@ -35,7 +50,12 @@ class KernelStream:
         self.vectors: Any = None
         self.numbers, self.codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, PROGRESS))
-        self.t0: Array | None = None
+        self.t0: float | None = None
+        #: Of :class:`KernelMeans` and :class:`Seen`, as plain tuples.
+        self.averages: tuple[tuple[Any, ...], ...] | None = None
+        self.inner: Array | None = None
+        self.seen: tuple[float, ...] = tuple(Seen())
+        self.calls = 0
         self.evaluations, self.seconds = 0, 0.0
         self.trace = Trace()
 
@@ -56,60 +76,124 @@ class KernelStream:
         """One epoch over the problem's rows, of these classes; coefficients of all support vectors, and biases."""
         began, m = time.perf_counter(), int(problem.X.shape[0])
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
-        self._prepare(problem, options, B2)
+        units = self._prepare(problem, options, B2)
         assert self.t0 is not None
         self.coef = self.coef.copy()
-        old = self._scores(problem.X, problem.rows.threads)
+        parts, threads, output = problem.parts, problem.rows.threads, options.output
+        means = self._means(problem, B2) if output in MEANS else None
+        start, followed = self.coef.copy(), self.coef[None]
+        if means is not None:
+            followed = np.concatenate([followed, means.sums()])
+        Z = self._scores(problem.X, threads, np.concatenate(list(followed))).reshape(-1, parts, m)
+        old = Z[0].copy()
         norm = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
-        raw = self._epoch(problem, old, options, seed)
-        new = np.flatnonzero(raw.any(axis=0))
-        gained = np.zeros_like(old)
+        raw, piece = self._epoch(problem, old, options, seed, units.step)
+        new = np.flatnonzero(raw.any(axis=0) | piece.coef.any(axis=0))
+        gained = np.zeros((2, parts, m))
         if len(new):
-            gained = np.asarray(problem.rows(0).exact(new, raw[:, new], np.arange(m)))
+            own = np.stack([raw[:, new], piece.coef[:, new]])[: 1 if means is None else 2]
+            gained[: len(own)] = (
+                problem.rows(0).exact(new, own.reshape(-1, len(new)), np.arange(m)).reshape(-1, parts, m)
+            )
         if not options.projection:  # the core, which needs it then, has kept it
             # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
-            norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained)
+            norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained[0])
             self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
-        omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
-        scale = np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
-        b = B2 * scale * self.progress[:, SUM] if problem.bias == "feature" else self.progress[:, BIAS].copy()
-        primal = 0.5 * self.lam * float(scale**2 @ self.progress[:, NORM])
-        for part, scores in zip(problem.pieces, scale[:, None] * (old + gained) + b[:, None], strict=True):
-            own = np.ascontiguousarray(scores if part.index is None else scores[part.index])
-            primal += float(part.weight @ part.core.value(own, part.y)) / problem.total
+        scale = self._scale()
+        coef = np.concatenate([self.coef, raw[:, new]], axis=1)
+        if means is None:
+            shown, squares, scores = scale[:, None] * coef, scale**2 * norm, scale[:, None] * (old + gained[0])
+            if options.projection:
+                squares = scale**2 * (self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2)
+            b = self.progress[:, BIAS].copy()
+        else:
+            means, followed_scores = means.after(start, piece, new, raw, Z, gained)
+            shown, b = means.averages.mean(output)
+            squares, scores = means.norm_and_scores(output, followed_scores)
+        if problem.bias == "feature":
+            b = B2 * shown.sum(axis=1)
+            squares = squares + b**2 / B2
+        primal = 0.5 * self.lam * float(squares.sum())
+        for part, own_scores in zip(problem.pieces, scores + b[:, None], strict=True):
+            values = np.ascontiguousarray(own_scores if part.index is None else own_scores[part.index])
+            primal += float(part.weight @ part.core.value(values, part.y)) / problem.total
         if not np.isfinite(primal):
             raise ValueError("the scores left the range of floating-point numbers; scale the features or raise lam")
-        self.coef = np.concatenate([self.coef, raw[:, new]], axis=1)
+        self.coef = coef
+        self.averages = None if means is None else means.averages.plain()
+        self.inner = None if means is None else means.inner
         self.vectors = _stacked(self.vectors, problem.X[new])
         self.numbers = np.concatenate([self.numbers, new + self.rows])
         self.codes = np.concatenate([self.codes, codes[new]])
         self.rows += m
         self.seconds += time.perf_counter() - began
         inf = float("inf")
-        self.trace.append(Checkpoint(float(len(self.trace) + 1), self.seconds, primal, -inf, inf, inf))
-        return self.coef * scale[:, None], b
+        self.calls += 1
+        self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
+        return shown, b
 
-    def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> None:
-        """What the first piece decides: t0, and with it the scale of the coefficients of an earlier fit."""
-        self.progress = self.progress.copy() if len(self.progress) else _fresh(problem.parts)
-        if self.t0 is not None:
-            return
-        diagonal = problem.rows(0).diagonal()
-        t0 = []
-        for part in problem.pieces:  # rows of a pair of classes may still be to come: all rows speak for them
-            mean = float(diagonal.mean() if part.index is not None else part.weight @ diagonal / problem.total)
-            t0.append(options.kernel_t0(part.loss, mean, float(diagonal.max()), B2, self.lam))
-        self.t0 = np.array(t0)
+    def _scale(self) -> Array:
+        """The last iterate is scale · v, in each part."""
+        assert self.t0 is not None
+        omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
+        return np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
+
+    def _means(self, problem: KernelProblem, B2: float) -> KernelMeans:
+        """The means so far; where iterates were not added up before, they count as the last of them."""
+        if self.averages is not None and self.inner is not None:
+            return KernelMeans(Averages.of(self.averages), self.inner)
+        squares = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
+        steps, b = self.progress[:, STEPS].copy(), self.progress[:, BIAS].copy()
+        return KernelMeans.begin(self.rows, steps, self._scale(), self.coef, b, squares)
+
+    def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
+        """What rows and targets so far make of the step size; coefficients get the scale that belongs to it."""
+        parts, before = problem.parts, self.t0
+        self.progress = self.progress.copy() if len(self.progress) else _fresh(parts)
         if not len(self.coef):
-            self.coef = np.zeros((problem.parts, 0))
-        elif self.coef.shape[1]:
-            self.coef = self.coef * (self.lam * (self.t0 + self.rows))[:, None]
+            self.coef = np.zeros((parts, 0))
+        units = self._measure(problem, options, B2)
+        assert self.t0 is not None
+        if not self.rows:
+            self.progress[:, BIAS] = units.start
+        elif before is None:  # after a fit
+            self.coef = self.coef * (self.lam * (self.t0 + self.rows))
             self.progress[:, SUM] = self.coef.sum(axis=1)
-            norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads))
+            norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads, self.coef))
             self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+        elif before != self.t0:
+            visits = self.progress[:, VISITS]
+            ratio = np.divide(self.t0 + visits, before + visits, out=np.ones(parts), where=before + visits > 0)
+            self.coef = self.coef * ratio[:, None]
+            self.progress[:, SUM] *= ratio
+            self.progress[:, NORM] *= ratio**2
+            if self.inner is not None and self.averages is not None:
+                self.inner = KernelMeans(Averages.of(self.averages), self.inner).rescaled(ratio).inner
+        return units
 
-    def _epoch(self, problem: KernelProblem, old: Array, options: Pegasos, seed: int) -> Array:
-        """Visit the rows in blocks; the unscaled coefficients that they gain, for each part."""
+    def _measure(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
+        """Set t0 with this piece's rows; as published if a user chose it."""
+        if options.t0 != "auto":
+            self.t0 = float(options.t0)
+            return Units()
+        part = problem.pieces[0]
+        # Rows of a pair of classes may still be to come: all rows speak for them.
+        weight = part.weight if part.index is None else None
+        seen = Seen(*self.seen).and_these(
+            problem.rows(0).diagonal(),
+            weight,
+            part.y,
+            regression=part.loss.kind == "regression",
+            free=problem.bias == "free",
+        )
+        self.seen, units = tuple(seen), seen.units(part.loss)
+        self.t0 = options.t0_for(part.loss, seen.mean, seen.largest, B2, self.lam, units.step)
+        return units
+
+    def _epoch(
+        self, problem: KernelProblem, old: Array, options: Pegasos, seed: int, bias_rate: float
+    ) -> tuple[Array, PieceSums]:
+        """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
         m, rows, pieces = int(problem.X.shape[0]), problem.rows(0), problem.pieces
         order = np.asarray(_core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0))
         size = min(int(options.batch_size), m)
@@ -118,6 +202,9 @@ class KernelStream:
         radius = float(np.sqrt(problem.at_zero().max() / self.lam)) if options.projection else 0.0
         raw, slopes = np.zeros((len(pieces), m)), [np.zeros(part.m) for part in pieces]
         place = [_places(part.index, m) for part in pieces]
+        lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in pieces]
+        passed, folded, steps = np.zeros(len(pieces)), np.ones(len(pieces)), self.progress[:, STEPS].copy()
+        self.progress[:, [CARRIED, BIAS_SUM]] = 0.0
         for first in range(0, m, block):
             at = np.ascontiguousarray(order[first : first + block])
             known = np.flatnonzero(raw.any(axis=0))
@@ -131,6 +218,7 @@ class KernelStream:
                 if not len(inside):
                     continue
                 change, counts = np.zeros(len(inside)), self.progress[k].copy()
+                counts[PASSED] = 0.0
                 assert self.t0 is not None
                 _core.kernel_pegasos_steps(
                     part.core,
@@ -141,36 +229,45 @@ class KernelStream:
                     part.y,
                     part.weight * (part.m / problem.total),
                     slopes[k],
-                    np.zeros((2, 0)),
+                    lags[k],
                     np.zeros((2, 0)),
                     counts,
                     lam=self.lam,
-                    t0=float(self.t0[k]),
+                    t0=self.t0,
                     radius=radius,
                     feature=problem.feature if problem.bias == "feature" else 0.0,
                     batch_size=size,
                     subgradient=problem.bias == "free",
+                    bias_rate=bias_rate,
                     seed=0,
                 )
+                passed[k] += folded[k] * counts[PASSED]
                 if counts[FOLDED] != 1.0:  # projections have all but wiped out the past
                     for past in (self.coef, old, raw):
                         past[k] *= counts[FOLDED]
+                    folded[k] *= counts[FOLDED]
                     counts[FOLDED] = 1.0
                 self.progress[k] = counts
                 np.add.at(raw[k], at[inside], change)
-        return raw
+        sums = np.zeros((len(pieces), m))
+        if options.output in MEANS:
+            for k, part in enumerate(pieces):  # as PegasosState.coefficients has it
+                lag, total = lags[k]
+                own = part.weight * (part.m / problem.total) * (total + self.progress[k, CARRIED] * slopes[k] - lag)
+                sums[k, slice(None) if part.index is None else part.index] = own
+        return raw, PieceSums(passed, folded, sums, self.progress[:, BIAS_SUM].copy(), self.progress[:, STEPS] - steps)
 
-    def _scores(self, X: Any, threads: int) -> Array:
-        """Σ_i coef_i K(sv_i, x) of each part and row of X, for the support vectors so far."""
-        shape = (int(X.shape[0]), self.coef.shape[1])
+    def _scores(self, X: Any, threads: int, coef: Array) -> Array:
+        """Σ_i coef_i K(sv_i, x) of each row of coefficients and of X, for the support vectors so far."""
+        shape = (int(X.shape[0]), coef.shape[1])
         if not shape[1]:
-            return np.zeros((len(self.coef), shape[0]))
+            return np.zeros((len(coef), shape[0]))
         self.evaluations += shape[0] * shape[1]
         if self.kernel.function is not None:
             values = checked_values(self.kernel.function(X, self.vectors), shape, "the kernel function")
-            return np.asarray(self.coef @ values.astype(np.float64).T)
+            return np.asarray(coef @ values.astype(np.float64).T)
         vectors, rows = self.kernel.core(self.vectors, threads), self.kernel.core(X, threads)
-        return np.asarray(vectors.scores(None, np.ascontiguousarray(self.coef), rows, None, threads))
+        return np.asarray(vectors.scores(None, np.ascontiguousarray(coef), rows, None, threads))
 
     def certificate(self) -> Certificate:
         """Of the last piece: a primal value, and no lower bound."""

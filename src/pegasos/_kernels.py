@@ -12,6 +12,7 @@ from scipy import sparse
 
 from pegasos import _core
 from pegasos._data import Array, view
+from pegasos._suggest import did_you_mean
 
 #: The kernels that the core computes.
 NATIVE = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
@@ -44,8 +45,37 @@ class Kernel:
 
     @property
     def definite(self) -> bool:
-        """Whether it is known to be positive semi-definite."""
-        return self.name in ("linear", "rbf", "laplacian", "chi2") or (self.name == "poly" and self.coef0 >= 0)
+        """Whether its kind and parameters make it positive semi-definite, whatever the rows.
+
+        Powers and sums of such kernels with weights ≥ 0 are such kernels; sigmoid ones are not, but for chance.
+        """
+        if self.name == "poly":
+            return self.gamma >= 0 and self.coef0 >= 0 and self.degree >= 0
+        return self.name == "linear" or (self.name in ("rbf", "laplacian", "chi2") and self.gamma >= 0)
+
+    def within_single(self, norm: float, value: float = 1.0) -> bool:
+        """Whether single precision has the range for rows and values up to these.
+
+        ``norm`` is the largest squared or absolute norm of a row, as the core has them, ``value`` the largest kernel
+        value. Squares of entries, sums of them and γ must neither overflow nor, where it matters, vanish.
+        """
+        if self.name == "chi2":  # entries are squared, norms are not
+            return norm <= 1e15 and 1e-30 <= self.gamma <= 1e10
+        if self.name in ("rbf", "laplacian"):  # what vanishes is nothing beside 1
+            return norm <= 1e30 and 1e-30 <= self.gamma <= 1e25
+        return all(1e-25 <= size <= 1e30 for size in (norm, value)) and (
+            self.name == "linear" or 1e-30 <= self.gamma <= 1e30
+        )
+
+    def bounded(self, norm: float) -> bool:
+        """Whether no value of rows up to this norm, and no step on the way to it, can overflow in double precision."""
+        if not self.native:
+            return False
+        with np.errstate(over="ignore"):
+            argument = np.float64(1.0 if self.name == "linear" else self.gamma) * norm
+            if self.name == "poly":
+                argument = (argument + abs(self.coef0)) ** max(1, self.degree)
+        return bool(norm <= (1e150 if self.name == "chi2" else 1e300) and argument <= 1e300)
 
     def core(self, X: Any, threads: int = 1) -> Any:
         """The core's view of rows under this kernel."""
@@ -65,7 +95,9 @@ class Kernel:
 def check_parameters(kernel: Any, degree: Any, gamma: Any, coef0: Any) -> None:
     """Refuse what no data could make right."""
     if not callable(kernel) and (not isinstance(kernel, str) or kernel not in NAMES):
-        raise ValueError(f"kernel={kernel!r} is none of {', '.join(NAMES)}, nor a function")
+        raise ValueError(
+            f"kernel={kernel!r} is none of {', '.join(NAMES)}, nor a function{did_you_mean(kernel, NAMES)}"
+        )
     if isinstance(gamma, str):
         if gamma not in ("scale", "auto"):
             raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number >= 0")
@@ -109,7 +141,8 @@ def _variance(X: Any, weight: Array | None) -> float:
     size = float(weight.sum()) * float(X.shape[1])
     if not sparse.issparse(X):
         mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / size
-        return float(weight @ ((X - mean) ** 2).sum(axis=1, dtype=np.float64)) / size
+        apart = np.subtract(X, mean, dtype=np.float64)
+        return float(weight @ np.einsum("ij,ij->i", apart, apart)) / size
     each = np.repeat(weight, np.diff(X.indptr))
     values = X.data.astype(np.float64)
     mean = float(each @ values) / size

@@ -17,6 +17,9 @@ from pegasos._data import Array
 from pegasos._engine import CHUNK, saved
 from pegasos._problem import Problem
 
+#: Multiplications of an epoch below which it is over before threads have started.
+BRIEF = 1 << 23
+
 #: Classes whose weights share a cache line, in double and in single precision.
 GROUP, SINGLE_GROUP = 8, 16
 
@@ -44,7 +47,7 @@ class LaneGroups:
         entries = max(1, problem.examples.nnz // problem.examples.m)
         lanes = 1 if K == 1 else step
         self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
-        self.threads = min(problem.threads, len(self.solvers))
+        self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= BRIEF else 1
 
     def parts(self) -> list[tuple[Any, slice]]:
         """Each solver and the outputs that are its own."""

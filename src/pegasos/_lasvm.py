@@ -112,9 +112,15 @@ class LASVMEngine(SMOEngine):
         self.seed, self.passes, self.finish, self.tau = seed, epochs, finish, tau
         self.online = [_Online(part) for part in problem.pieces]
         self._order: tuple[int, int, Array] | None = None
+        self._moves: list[tuple[int, int, float]] = []  # of these visits
 
     def advance(self) -> None:
         """Some visits, or a round of SMO, of one part."""
+        self.whole = False
+        self._advance()
+        self.whole = True
+
+    def _advance(self) -> None:
         for k, (state, online) in enumerate(zip(self.states, self.online, strict=True)):
             if state.over:
                 continue
@@ -144,7 +150,10 @@ class LASVMEngine(SMOEngine):
             online.visits += 1
             if self.max_steps is not None and state.steps >= self.max_steps:
                 state.over = 1
-                return
+                break
+        self._note_moves(k, state)
+        if state.over:
+            return
         if not self.finish and online.visits >= self.passes * len(online.movable):
             state.over = PASSED
 
@@ -194,9 +203,18 @@ class LASVMEngine(SMOEngine):
         state.gamma[j] = part.lo[j] if step == room_j else state.gamma[j] - step
         if a != b:
             rows.add(pair, np.array([step, -step]), state.F)
+            self._moves.append((a, b, step))
         state.objective += step * (slope - 0.5 * step * max(bend, 0.0))
         state.steps += 1
         self.work += 2 * part.m
+
+    def _note_moves(self, k: int, state: _State) -> None:
+        """Note all that was added to the scores, in one go."""
+        if self._moves:
+            first, second, step = (np.array(column) for column in zip(*self._moves, strict=True))
+            moved, single = np.concatenate([first, second]), self.problem.rows(k).single
+            self._added(k, state, moved, np.concatenate([step, step]), single=single)
+            self._moves = []
 
     # --- the state ---------------------------------------------------------------------------------------------------
 

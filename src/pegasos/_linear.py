@@ -5,26 +5,28 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from pegasos import solvers
 from pegasos._certificate import Certificate
 from pegasos._checkpoint import CheckpointFile, check_path
-from pegasos._data import Array, Examples, check_weights, examples
+from pegasos._data import Array, Examples, check_weights, scores
 from pegasos._dataset import Dataset
+from pegasos._engine import MAX_ITER
 from pegasos._estimator import Estimator
 from pegasos._fingerprint import fingerprint
-from pegasos._fit import Callback, Limits, Result, Watch, run
+from pegasos._fit import MAX_TIME, Callback, Limits, Result, Watch, run
+from pegasos._memory import check_weights_fit
 from pegasos._problem import Problem
 from pegasos._stream import Stream
-from pegasos._threads import one_blas_thread, thread_count
+from pegasos._threads import thread_count
 from pegasos._trace import Checkpoint
 from pegasos.losses import Loss
-from pegasos.solvers import SDCA, Auto, Solver
+from pegasos.solvers import Solver
 
 
 class LinearModel(Estimator):
@@ -33,6 +35,7 @@ class LinearModel(Estimator):
     solver: str | Solver
     max_iter: int
     warm_start: bool
+    dual: bool | Literal["auto"]
 
     coef_: Array
     intercept_: Array
@@ -41,6 +44,9 @@ class LinearModel(Estimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_flags("warm_start")
+        if not isinstance(self.dual, bool | np.bool_) and not (isinstance(self.dual, str) and self.dual == "auto"):
+            raise ValueError(f"dual={self.dual!r} must be True, False or 'auto' (and changes nothing: solver decides)")
         self._check_number("max_iter", low=1, strict=False, whole=True)
         self._check_intercept()
         solvers.resolve(self.solver)
@@ -48,6 +54,7 @@ class LinearModel(Estimator):
     # --- fitting -----------------------------------------------------------------------------------------------------
 
     def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> Problem:
+        check_weights_fit(data.array, outputs, solvers.resolve(self.solver))
         total = float(data.m if weight is None else weight.sum())
         lam = self._lam(total)
         return Problem(
@@ -63,18 +70,16 @@ class LinearModel(Estimator):
         )
 
     def _solve(self, problem: Problem) -> Result:
-        solver = self._chosen_solver()
+        solver = solvers.resolve(self.solver)
         intercept = self.intercept if self.fit_intercept else "none"
         solver.check(problem, intercept)
         limits = Limits(float(self.tol), int(self.max_iter), self.max_time)
         watch = Watch(self._user_callback(), bool(self.verbose), on_interrupt=self.on_interrupt)
-        # Short products are slower on many BLAS threads than on one, and their bits would depend on the number.
         seed = self._seed()
         file = self._checkpoint_file(problem, solver, intercept, seed)
-        with one_blas_thread():
-            engine = solver.engine(problem, intercept, seed)
-            self._warm(engine, problem, solver)
-            result = run(problem, engine, limits, watch, file)
+        engine = solver.engine(problem, intercept, seed)
+        self._warm(engine, problem, solver)
+        result = run(problem, engine, limits, watch, file)
         if not np.isfinite(result.certificate.primal):  # it is finite only if all weights are
             check_weights(result.W, result.b)
         asked_for = ("interrupted", "stopped by the callback")
@@ -91,13 +96,6 @@ class LinearModel(Estimator):
             return None
         same = fingerprint(problem, solver, intercept=intercept, seed=seed, tol=float(self.tol))
         return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
-
-    def _chosen_solver(self) -> Solver:
-        """The solver; asking for threads, be it one, chooses the form of SDCA that can use them."""
-        solver = solvers.resolve(self.solver)
-        if self.n_jobs is not None and isinstance(solver, SDCA | Auto) and solver.blocks is None:
-            return replace(solver, blocks=16)
-        return solver
 
     def _user_callback(self) -> Callback | None:
         if self.callback is None:
@@ -143,6 +141,8 @@ class LinearModel(Estimator):
     def _advice(self, problem: Problem, c: Certificate) -> str:
         """What a fit that stopped too early should be told."""
         lines = [self._stopped(c)]
+        if rounding := self._rounding(c):
+            return f"{lines[0]} {rounding}"
         scales = problem.examples.rows.column_scales()
         used = np.flatnonzero(scales > 0)
         if len(used) and scales[used].max() > 100 * scales[used].min():
@@ -158,8 +158,10 @@ class LinearModel(Estimator):
             lines.append(
                 "The regularisation is weak for rows of this size; a smaller C (larger lam) is easier to solve."
             )
-        lines.append("Raise max_iter or max_time, or accept the gap with a larger tol.")
-        if self.checkpoint is not None:
+        limited = c.reason in (MAX_ITER, MAX_TIME)
+        remedy = "Raise max_iter or max_time" if limited else "Try another solver"
+        lines.append(f"{remedy}, or accept the gap with a larger tol.")
+        if self.checkpoint is not None and limited:
             lines.append(f"With a higher limit the fit goes on from {os.fspath(self.checkpoint)!r}.")
         return " ".join(lines)
 
@@ -168,22 +170,14 @@ class LinearModel(Estimator):
     def _scores(self, X: Any) -> Array:
         """⟨w, x⟩ + b for every row and output."""
         check_is_fitted(self)
-        coef = np.atleast_2d(self.coef_)
-        if isinstance(X, Dataset):
-            self._check_columns(X, reset=False)
-            return self._scores_on_disk(X, np.ascontiguousarray(coef, dtype=np.float64))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        scores = X @ coef.T
-        if hasattr(scores, "toarray"):
-            scores = scores.toarray()
-        return np.asarray(scores, dtype=np.float64) + self.intercept_
-
-    def _scores_on_disk(self, data: Dataset, coef: Array) -> Array:
-        """The same for rows on disk: block after block is checked and scored, so each page is read once."""
+        coef = self.coef_.toarray() if hasattr(self.coef_, "toarray") else self.coef_  # scikit-learn's sparsify()
+        W = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
+        b = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(W)), dtype=np.float64)
         threads = thread_count(self.n_jobs)
-        bias = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(coef)), dtype=np.float64)
-        scores = np.empty((len(data), len(coef)))
-        for first, X in data.blocks():
-            rows = examples(X, threads=threads, first=first).rows
-            scores[first : first + X.shape[0]] = rows.scores(coef, bias, threads)
-        return scores
+        if not isinstance(X, Dataset):
+            return scores(self._floats(X, reset=False, order=None), W, b, threads=threads)
+        self._check_columns(X, reset=False)
+        Z = np.empty((len(X), len(W)))
+        for first, rows in X.blocks():
+            Z[first : first + rows.shape[0]] = scores(rows, W, b, threads=threads, first=first)
+        return Z

@@ -27,7 +27,7 @@ from pegasos._kernel_layout import compact
 from pegasos._kernels import Kernel
 from pegasos._preimage import gaussian
 from pegasos._span import BLOCK, STEPS, Span, newton
-from pegasos._threads import one_blas_thread
+from pegasos._threads import hold_worker, one_blas_thread
 
 #: Evaluations of J at most, the fewest that are worth it, and pairs of steps that L-BFGS remembers.
 EVALUATIONS, WORTH, MEMORY = 8, 4, 8
@@ -46,8 +46,8 @@ def movable(kernel: Kernel, X: Any) -> bool:
     """Whether vectors can move: the Gaussian kernel, at distances that single precision can tell apart."""
     if kernel.name != "rbf" or not X.shape[0]:
         return False
-    largest = float(abs(X).max())
-    return bool(1e-7 * kernel.gamma * X.shape[1] * largest**2 < 1e-2)
+    norm = X.shape[1] * float(abs(X).max()) ** 2
+    return kernel.within_single(norm) and bool(1e-7 * kernel.gamma * norm < 1e-2)
 
 
 def suited(X: Any) -> bool:
@@ -130,7 +130,7 @@ class Mover:
 
     def moved(self, Z: Array, beta: Array, bias: float, left: int) -> tuple[Array, Array, float]:
         """The vectors Z after ``left`` evaluations of J, with coefficients and bias to begin a fit on all rows from."""
-        with one_blas_thread(), ThreadPoolExecutor(self.threads) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(self.threads, initializer=hold_worker) as pool:
             here = self._descend(Z - self.shift, beta, bias, left, pool)
         return here.Z + self.shift, here.beta, here.bias
 

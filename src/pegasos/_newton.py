@@ -13,8 +13,8 @@ import numpy as np
 
 from pegasos._certificate import Bounds
 from pegasos._data import Array
-from pegasos._engine import saved
-from pegasos._normal import CLOSE, EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
+from pegasos._engine import CLOSE, saved
+from pegasos._normal import EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
 from pegasos._problem import Problem
 
 
@@ -162,9 +162,6 @@ class NewtonEngine:
     def duals(self) -> Array | None:
         return np.hstack([p.duals(s) for p, s in zip(self.parts, self.score, strict=True)])
 
-    def lower_bound(self) -> Array | None:
-        return None
-
     @property
     def eager(self) -> bool:
         return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.parts <= EAGER
@@ -173,7 +170,7 @@ class NewtonEngine:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
             self.stuck = CLOSE
-        if not (self.moved | self.done).any():
+        elif not (self.moved & ~self.done).any():
             self.stuck = NO_DESCENT
 
     def state(self) -> dict[str, Any]:

@@ -5,20 +5,25 @@ x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from scipy.linalg import lapack
 
+from pegasos._certificate import Bounds
 from pegasos._data import Array, Examples
+from pegasos._engine import CLOSE, saved
 from pegasos._problem import Problem
 
 #: Why an iteration cannot go on; a saved state holds the index.
 STALLS = (
     None,
     LOST := "stalled: the normal equations lost all precision",
-    CLOSE := "stalled: as close as float64 allows",
+    CLOSE,
     SHORT := "stalled: the steps have become too short",
     NO_DESCENT := "stalled: no step decreases the objective any more",
-    NO_PROGRESS := "stalled: Newton's method no longer closes the gap",
+    NO_PROGRESS := "stalled: iterations no longer close the gap",
 )
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
@@ -31,6 +36,34 @@ def regularisation(problem: Problem) -> Array:
     if problem.bias != "none":
         R[-1] = 0.0 if problem.bias == "free" else 1.0 / problem.feature**2
     return R
+
+
+class Progress:
+    """The best bounds of each part, and the certificates in a row that have hardly bettered them."""
+
+    #: So many of them mean that rounding has the better of the method.
+    PATIENCE = 20
+
+    def __init__(self, parts: int) -> None:
+        self.primal, self.dual, self.idle = np.full(parts, np.inf), np.full(parts, -np.inf), 0
+
+    def note(self, bounds: Bounds, done: Array) -> bool:
+        """Take note of a certificate; whether it is worth going on with the parts that are not done."""
+        gap = self.primal - self.dual
+        step = np.where(np.isfinite(gap), 0.01 * gap, 0.0)
+        ahead = (bounds.primal < self.primal - step) | (bounds.dual > self.dual + step)
+        self.primal, self.dual = np.minimum(self.primal, bounds.primal), np.maximum(self.dual, bounds.dual)
+        self.idle = 0 if bool(np.any(ahead & ~done)) else self.idle + 1
+        return self.idle < self.PATIENCE
+
+    def state(self) -> dict[str, Any]:
+        """What ``restore`` needs."""
+        return {"progress.bounds": np.stack([self.primal, self.dual]), "progress.idle": self.idle}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        self.primal, self.dual = saved(state, "progress.bounds", (2, len(self.primal)))
+        self.idle = int(saved(state, "progress.idle", (1,), low=0, high=self.PATIENCE, whole=True)[0])
 
 
 class Design:
@@ -51,7 +84,7 @@ class Design:
     def adjoint(self, v: Array) -> Array:
         """X̃ᵀv."""
         W = np.asarray(self.examples.rows.adjoint(np.ascontiguousarray(v[:, None]), self.threads, self.index))[0]
-        return np.append(W, v.sum()) if self.bias else W
+        return np.concatenate((W, [np.add.reduce(v)])) if self.bias else W
 
     def gram(self, d: Array) -> Array:
         """X̃ᵀ diag(d) X̃, d ≥ 0."""
@@ -73,9 +106,12 @@ class NormalSolver:
         self.M = M
         scaled = M * self.scale[:, None] * self.scale[None, :]
         ridge = 1e-15
+        diagonal = np.einsum("ii->i", scaled)  # a view; it is all ones, or zero where M has an empty column
+        plain = diagonal.copy()
         while True:
+            diagonal[:] = plain + ridge
             # LAPACK itself: narrow matrices are factorised in less time than a wrapper takes to look at them.
-            self.factor, failed = lapack.dpotrf(scaled + ridge * np.eye(len(M)))
+            self.factor, failed = lapack.dpotrf(scaled)
             if not failed:
                 return
             ridge *= 100
@@ -88,11 +124,11 @@ class NormalSolver:
         best, size = x, np.inf
         for _ in range(3):
             residual = r - self.M @ x
-            norm = float(np.linalg.norm(residual * self.scale))
+            norm = _length(residual * self.scale)
             if not norm < 0.5 * size:
                 break
             best, size = x, norm
-            if norm <= 1e-14 * float(np.linalg.norm(r * self.scale)):
+            if norm <= 1e-14 * _length(r * self.scale):
                 break
             x = x + self._once(residual)
         return best
@@ -100,3 +136,8 @@ class NormalSolver:
     def _once(self, r: Array) -> Array:
         x, _ = lapack.dpotrs(self.factor, r * self.scale)
         return np.asarray(x * self.scale)
+
+
+def _length(v: Array) -> float:
+    """‖v‖, without looking twice at what v is."""
+    return math.sqrt(float(v @ v))

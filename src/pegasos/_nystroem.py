@@ -2,19 +2,25 @@
 
 With K_BB = UΣUᵀ (eigenvalues that are zero left out) the features f(x) = Σ^{-1/2} Uᵀ K(B, x) make a linear machine of
 the kernel machine whose weights are Σ_i β_i φ(b_i), β = U Σ^{-1/2} w: ⟨w, f(x)⟩ = Σ_i β_i K(b_i, x) for every x, and
-‖w‖² is that of the kernel's space. So the primal value is that of the exact problem, and the lower bound that of the
+‖w‖² is that of the kernel's space. So its primal value is that of the exact problem, and its lower bound that of the
 best weights in the span. One part after the other has its features in memory.
+
+The dual variables of the linear machine are feasible for the exact problem, too. What they prove of it costs the kernel
+values between the rows that have some, and is found out in the end: always, never, or if that is less than what the fit
+has cost.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
-from pegasos._certificate import Bounds, certify
+from pegasos._certificate import Bounds, certify, feasible
 from pegasos._data import Array, examples
 from pegasos._engine import MAX_ITER, Engine, saved
+from pegasos._kernel_engine import Point
 from pegasos._kernel_problem import KernelProblem, check_values
 from pegasos._problem import Problem
 from pegasos._threads import one_blas_thread
@@ -22,6 +28,15 @@ from pegasos.solvers import Auto
 
 #: Rows whose features are computed at a time, and entries of all features beyond which they are single precision.
 PIECE, WIDE = 2048, 1 << 26
+
+#: Kernel values that a certificate in between, and the exact problem's bound in the end, may always cost.
+CHEAP, AFFORDABLE = 1 << 16, 1 << 20
+
+#: Operations beside the product that a kernel value takes.
+EXTRA = 8
+
+#: What is reached where the exact problem's gap is open.
+REACHED = "the weights are within tol of the best ones in the span of the basis"
 
 #: How a part can end; a saved state holds the index.
 OVER = (None, "reached", MAX_ITER, "the linear solver came to rest above the tolerance")
@@ -64,11 +79,11 @@ class _Machine:
 
 
 class _Result:
-    """What is known of a part: coefficients of the basis, bounds, bias, how it ended and the passes it took."""
+    """What is known of a part: coefficients, dual variables and bounds in the span, how it ended, passes it took."""
 
-    def __init__(self, size: int, primal: float) -> None:
-        self.gamma = np.zeros(size)
-        self.primal, self.dual, self.b = primal, 0.0, 0.0
+    def __init__(self, m: int, primal: float) -> None:
+        self.coef, self.u = np.zeros((2, m))
+        self.primal, self.dual = primal, 0.0
         self.over, self.epochs = 0, 0.0
 
 
@@ -76,17 +91,28 @@ class NystroemEngine:
     """Solves the linear machines of the parts, one after the other."""
 
     eager = False
-    #: What the reason of a certificate should say.
-    remark = "(of the machine on Nystroem features)"
+    #: The gap of the restriction is that of the last weights.
+    returns_last = True
 
     def __init__(
-        self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int, components: int
+        self,
+        problem: KernelProblem,
+        *,
+        tol: float,
+        max_steps: int | None,
+        seed: int,
+        components: int,
+        exact_bound: bool | Literal["auto"],
     ) -> None:
         self.problem, self.tol, self.max_steps, self.seed = problem, tol, max_steps, seed
-        self.results = [_Result(p.size, at) for p, at in zip(problem.pieces, problem.at_zero(), strict=True)]
+        self.exact_bound = exact_bound
+        self.results = [_Result(p.m, at) for p, at in zip(problem.pieces, problem.at_zero(), strict=True)]
         self.bases = self._choose(components)
         self.machine: _Machine | None = None
-        self.before = 0
+        self.before, self.ended, self.certified = 0, False, 0.0
+        X = problem.X
+        #: Operations of a kernel value.
+        self.per_value = EXTRA + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
 
     def _choose(self, components: int) -> list[Array]:
         """The rows of each part's basis: the first of one random order of all rows that have weight in the part."""
@@ -124,67 +150,61 @@ class NystroemEngine:
 
     @property
     def stuck(self) -> str | None:
-        k = self.current
-        ends = [result.over for result in self.results]
-        if k is not None:
-            if k + 1 < len(ends) or self.machine is None:
-                return None
-            last = self.results[k]
-            ends[k] = 1 if last.primal - last.dual <= self.tol * last.primal else self._spent(k)
-        return next((OVER[end] for end in ends if end > 1), None) if all(ends) else None
+        if self.current is not None:
+            return None
+        ends, doubt = {result.over for result in self.results}, self.problem.doubt
+        if 2 in ends:
+            return MAX_ITER
+        reason = OVER[3] if 3 in ends else REACHED
+        return f"{reason}; {doubt}" if doubt else reason
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """The optimum of the machine on the basis."""
+        return REACHED, f"{REACHED}; {self.problem.doubt}"
+
+    @property
+    def restricted_gap(self) -> float:
+        """By how much at most the weights are above the best ones in the span of the basis."""
+        return float(sum(max(result.primal - result.dual, 0.0) for result in self.results))
 
     def due(self, tol: float) -> bool:
+        """At the end of a part; in between where the scores of all rows cost little beside the work since the last."""
         k = self.current
-        return k is None or self.machine is None or self._spent(k) > 0 or self.machine.engine.due(tol)
+        if k is None or self.ended:
+            return True
+        if self.machine is None:
+            return False
+        values, passes = self.problem.pieces[k].m * len(self.bases[k]), self.epochs - self.certified
+        return bool(passes > 0) and (values <= CHEAP or passes >= 4 * self.per_value)
 
-    def model(self) -> tuple[Array, Array]:
-        """The coefficients of all parts, zero but for the rows of their bases."""
-        k = self.current
-        if k is not None and self.machine is not None:
-            W, _ = self.machine.engine.model()
-            assert W is not None
-            self.results[k].gamma[self.machine.basis] = self.machine.back @ W[0]
-        return np.concatenate([result.gamma for result in self.results]), np.zeros(len(self.results))
-
-    def duals(self) -> Array | None:
-        return None
-
-    def lower_bound(self) -> Array | None:
-        return None
-
-    def certify(self, gamma: Array) -> Bounds:
-        """The certificate of each part's linear machine; of those not at work, what is known."""
-        k = self.current
-        if k is not None and self.machine is not None:
-            result, machine = self.results[k], self.machine
+    def point(self, *, last: bool = False) -> Point:
+        """Coefficients of the bases of all parts; dual variables where it is time for the exact problem's bound."""
+        if (k := self.current) is not None and self.machine is not None:
             with one_blas_thread():
-                W, b = machine.engine.model()
-                self.inner = certify(machine.problem, W, b, machine.engine.duals())
-                own = machine.engine.lower_bound()
-            dual = self.inner.dual if own is None else np.fmax(self.inner.dual, own)
-            result.primal, result.b = float(self.inner.primal[0]) * machine.factor, float(self.inner.b[0])
-            result.dual = float(np.fmax(result.dual, dual[0] * machine.factor))
-        primal, dual, b = np.array([(result.primal, result.dual, result.b) for result in self.results]).T.copy()
-        return Bounds(primal, dual, b, np.empty((0, len(self.results))))
+                self._look(k, self.machine)
+        nothing = [np.zeros_like(result.u) for result in self.results]
+        duals = [
+            result.u if (last or result.over) and self._worth(k, result) else zero
+            for k, (result, zero) in enumerate(zip(self.results, nothing, strict=True))
+        ]
+        coefs = [result.coef for result in self.results]
+        return Point(np.concatenate(coefs), np.concatenate(duals), separate=True)
+
+    def _worth(self, k: int, result: _Result) -> bool:
+        """Whether to find out what the dual variables prove of the exact problem."""
+        if self.exact_bound != "auto":
+            return bool(self.exact_bound)
+        size = len(self.bases[k])
+        work = self.problem.pieces[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
+        return bool(np.count_nonzero(result.u) ** 2 <= max(work, AFFORDABLE))
+
+    def judged(self, bounds: Bounds) -> None:
+        """Remember when this was."""
+        self.ended, self.certified = False, self.epochs
 
     def learn(self, bounds: Bounds) -> None:
-        """Go over to the next part where this one is solved or at its end."""
-        k = self.current
-        if k is None or self.machine is None:
-            return
-        reached = float(bounds.gap[k]) <= self.tol * float(bounds.primal[k])
-        self.results[k].over = 1 if reached else self._spent(k)
-        if self.results[k].over:
-            self.machine = None
-        else:
-            with one_blas_thread():
-                self.machine.engine.learn(self.inner)
-
-    def _spent(self, k: int) -> int:
-        """Why no more work is done on part k, as an index of ``OVER``."""
-        if self.max_steps is not None and self.results[k].epochs >= self.max_steps:
-            return 2
-        return 3 if self.machine is not None and self.machine.engine.stuck is not None else 0
+        """Nothing to do: each machine has certificates of its own."""
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -196,35 +216,68 @@ class NystroemEngine:
         with one_blas_thread():
             if self.machine is None:
                 self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
-            elif not self._spent(k):
-                self.machine.engine.advance()
-                self.results[k].epochs = float(self.machine.engine.epochs)
+            else:
+                self._advance(k, self.machine)
+
+    def _advance(self, k: int, machine: _Machine) -> None:
+        result, engine = self.results[k], machine.engine
+        engine.advance()
+        result.epochs = float(engine.epochs)
+        limit = self.max_steps is not None and result.epochs >= self.max_steps
+        if not limit and not engine.due(self.tol):
+            return
+        bounds = self._look(k, machine)
+        if result.primal - result.dual <= self.tol * result.primal:
+            result.over = 1
+        elif limit or engine.stuck is not None:
+            result.over = 2 if limit else 3
+        if result.over:
+            self.machine, self.ended = None, True
+        else:
+            engine.learn(bounds)
+
+    def _look(self, k: int, machine: _Machine) -> Bounds:
+        """Take over weights and dual variables of the linear machine, and what its own problem says of them."""
+        result, (W, b), u = self.results[k], machine.engine.model(), machine.engine.duals()
+        bounds = certify(machine.problem, W, b, u)
+        W = bounds.W if W is None else W
+        assert W is not None
+        result.coef[machine.basis] = machine.back @ W[0]
+        result.primal = float(bounds.primal[0]) * machine.factor
+        dual = float(bounds.dual[0]) * machine.factor
+        if u is not None and dual > result.dual:
+            result.u, result.dual = feasible(machine.problem, u)[:, 0], dual
+        return bounds
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        numbers = [(r.primal, r.dual, r.b, r.epochs, r.over) for r in self.results]
+        numbers = [(r.primal, r.dual, r.epochs, r.over) for r in self.results]
         own = {
-            "gamma": np.concatenate([result.gamma for result in self.results]),
+            "coef": np.concatenate([result.coef for result in self.results]),
+            "u": np.concatenate([result.u for result in self.results]),
             "numbers": np.array(numbers, dtype=np.float64),
             "counts": np.array([self.evaluations, self.machine is not None, self.current or 0], dtype=np.float64),
+            "checks": np.array([self.ended, self.certified], dtype=np.float64),
         }
         inner = {} if self.machine is None else self.machine.engine.state()
         return own | {f"inner.{name}": array for name, array in inner.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts = len(self.results)
-        gamma = saved(state, "gamma", (sum(len(result.gamma) for result in self.results),))
-        numbers = saved(state, "numbers", (parts, 5))
-        saved({"numbers": numbers[:, 3].copy()}, "numbers", (parts,), low=0, high=2**53)
-        saved({"numbers": numbers[:, 4].copy()}, "numbers", (parts,), low=0, high=len(OVER) - 1, whole=True)
-        if not np.isfinite(numbers).all() or not np.isfinite(gamma).all():
-            raise ValueError("state: 'numbers' or 'gamma' has a value that is not finite")
+        parts, most = len(self.results), float(np.finfo(float).max)
+        rows = sum(len(result.coef) for result in self.results)
+        coef, u = (saved(state, name, (rows,), low=-most, high=most) for name in ("coef", "u"))
+        numbers = saved(state, "numbers", (parts, 4), low=-most, high=most)
+        saved({"numbers": numbers[:, 2].copy()}, "numbers", (parts,), low=0, high=2**53)
+        saved({"numbers": numbers[:, 3].copy()}, "numbers", (parts,), low=0, high=len(OVER) - 1, whole=True)
         counts = saved(state, "counts", (3,), low=0, high=2**62, whole=True)
-        for result, mine, row in zip(self.results, self.problem.split(gamma), numbers, strict=True):
-            result.gamma = mine.copy()
-            result.primal, result.dual, result.b, result.epochs = (float(v) for v in row[:4])
-            result.over = int(row[4])
+        checks = saved(state, "checks", (2,), low=0, high=2**53)
+        pieces = zip(self.results, self.problem.split(coef), self.problem.split(u), numbers, strict=True)
+        for result, own, duals, row in pieces:
+            result.coef, result.u = own.copy(), duals.copy()
+            result.primal, result.dual, result.epochs = (float(v) for v in row[:3])
+            result.over = int(row[3])
+        self.ended, self.certified = bool(checks[0]), float(checks[1])
         self.machine, k = None, self._reopen(int(counts[2]))
         inner = {name.removeprefix("inner."): array for name, array in state.items() if name.startswith("inner.")}
         if counts[1] and k is not None and k == counts[2]:
@@ -238,5 +291,5 @@ class NystroemEngine:
         for k, (result, primal) in enumerate(zip(self.results, self.problem.at_zero(), strict=True)):
             open_again = result.over == 2 and (self.max_steps is None or result.epochs < self.max_steps)
             if open_again or (k == at and self.current != at and not result.over):
-                self.results[k] = _Result(len(result.gamma), float(primal))
+                self.results[k] = _Result(len(result.coef), float(primal))
         return self.current

@@ -52,6 +52,25 @@ class Problem:
         """The number of independent problems, each with a certificate of its own."""
         return 1 if self.joint else self.outputs
 
+    @property
+    def model_shape(self) -> tuple[int, ...]:
+        """The shape of the weights."""
+        return self.outputs, self.examples.n
+
+    def choose(self, first: Array, W: Array, other: Array) -> Array:
+        """The weights W of the parts in ``first``, and the other ones of the rest."""
+        return np.where(first[:, None], W, other)
+
+    @property
+    def constant(self) -> bool:
+        """Whether the targets of some part are all equal, so that a free bias fits them without any weights."""
+        if self.bias != "free" or self.joint:
+            return False
+        target = self.target if self.weight is None else self.target[self.weight > 0]
+        if target.dtype == np.float64:
+            return bool(target.min() == target.max())
+        return bool(np.isin(np.bincount(target, minlength=self.outputs), (0, len(target))).any())
+
     @cached_property
     def c(self) -> Array:
         """The rows' weights."""

@@ -87,6 +87,8 @@ class Outcome:
     reason: str
     epochs: float
     seconds: float
+    goal_reached: bool = False
+    restricted_gap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -121,9 +121,7 @@ class Reference:
                 f"the model was fitted on other data than (X, y): it has row {support.max()} as a support vector, X "
                 f"has {self.m} rows"
             )
-        own = np.repeat(np.arange(len(self.classes)), np.asarray(model.n_support_))
-        if len(own) != len(support):
-            raise ValueError("n_support_ of the model does not add up to the number of its support vectors")
+        own = self._classes_of(support)
         if len(wrong := np.flatnonzero(own != self.codes[support])):
             r = int(support[wrong[0]])
             raise ValueError(
@@ -139,6 +137,30 @@ class Reference:
                     "vector that the model has for it"
                 )
 
+    def _classes_of(self, support: Array) -> Array:
+        """The class of each support vector, as the model has it.
+
+        They lie class after class; or, as in models of scikit-learn-intelex, in the order of the rows: there the signs
+        of the coefficients tell the classes, which must be as many of each as ``n_support_`` says.
+        """
+        k, counts, y = len(self.classes), np.asarray(self.model.n_support_), self.codes[support]
+        grouped = np.repeat(np.arange(k), counts)
+        if len(grouped) != len(support):
+            raise ValueError("n_support_ of the model does not add up to the number of its support vectors")
+        if self.one_vs_rest or bool(np.all(grouped == y)):
+            return grouped
+        dual = self._dual()
+        if k == 2:
+            signed = (dual[0] > 0).astype(np.int64)
+        else:  # against the classes before its own a vector has coefficients <= 0, against those after it >= 0
+            before = np.arange(k - 1)[:, None] < y
+            signed = y if bool(np.all(np.where(before, dual <= 0, dual >= 0))) else grouped
+        return signed if np.array_equal(np.bincount(signed, minlength=k), counts) else grouped
+
+    def _dual(self) -> Array:
+        dual = self.model.dual_coef_
+        return np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64)
+
     def _kernel(self) -> Kernel:
         model = self.model
         if not isinstance(model.kernel, str):
@@ -150,8 +172,7 @@ class Reference:
         return kernel
 
     def _pairs(self) -> list[Pair]:
-        dual, k = self.model.dual_coef_, len(self.classes)
-        dual = np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64)
+        dual, k = self._dual(), len(self.classes)
         support, bias = np.asarray(self.model.support_, dtype=np.int64), np.asarray(self.model.intercept_)
         if k == 2:
             sign = np.where(self.codes == 1, 1.0, -1.0)
@@ -204,6 +225,8 @@ class Reference:
         out.n_support_ = np.bincount(codes, minlength=k).astype(np.int32)
         out.dual_coef_ = out._like_rows(table, self.X)
         out.intercept_ = np.array(biases, dtype=np.float64)
+        if hasattr(self.model, "_tie_order"):
+            out._tie_order = self.model._tie_order
         out.shape_fit_, out.fit_status_, out._gamma = self.X.shape, 0, self.kernel.gamma
         out.n_iter_ = np.ones(len(biases), dtype=np.int32)
         out.n_kernel_evaluations_ = int(self.rows.evaluations)

@@ -76,9 +76,6 @@ class Rehearsing:
         W = np.stack([beta[:n] for beta in betas])
         return W, np.array([beta[n] if self.problem.bias != "none" else 0.0 for beta in betas])
 
-    def lower_bound(self) -> Array | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         named = self.named() | {
             "passes": self.passes,

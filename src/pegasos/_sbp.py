@@ -25,9 +25,10 @@ import numpy as np
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import MAX_ITER, saved
+from pegasos._kernel_engine import MET, Point
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._smo import REASONS, SMOEngine
-from pegasos._threads import one_blas_thread
+from pegasos._threads import dot, one_blas_thread
 from pegasos._water_level import Basin
 
 #: The accuracy of the quick solution that ν is taken from.
@@ -53,7 +54,8 @@ class SBPResult:
     gamma : float
         γ̄, the level reached: the mean hinge loss of the returned weights is at most ν/γ̄ and their norm at most 1/γ̄.
     upper : float
-        No weights of norm 1 have a level above it: γ̄ ≤ γ* ≤ upper.
+        No weights of norm 1 have a level above it: γ̄ ≤ γ* ≤ upper; ∞ if the kernel is not known to be positive
+        semi-definite.
     steps : int
         Steps taken.
 
@@ -72,10 +74,10 @@ class SBPResult:
 
 
 class _Window:
-    """Sums over a stretch of steps: of α and the scores, and of η p; how many steps, and their η."""
+    """Sums over a stretch of steps: of α, and of η p; how many steps, and their η."""
 
     def __init__(self, m: int) -> None:
-        self.sums = np.zeros((3, m))
+        self.sums = np.zeros((2, m))
         self.steps, self.eta = 0, 0.0
 
 
@@ -88,7 +90,8 @@ class _State:
         self.older, self.newer = _Window(part.m), _Window(part.m)
         self.steps, self.over, self.due = 0, 0, max(FIRST, part.m // 16)
         self.nu, self.total = nu, float(part.weight.sum())
-        self.bounds: tuple[float, float, float] | None = None  # primal, dual, b
+        #: The weights last proposed as coefficients of the rows, their dual variables, and whether w has moved since.
+        self.coef, self.u, self.measured = np.zeros(part.m), np.zeros(part.m), False
         self.gamma_bar, self.upper = 0.0, np.inf
 
     @property
@@ -96,29 +99,19 @@ class _State:
         """Mν, the slack there is."""
         return self.nu * self.total
 
-    def averages(self) -> tuple[Array, Array, Array]:
-        """ᾱ, its scores, and p."""
+    def averages(self) -> tuple[Array, Array]:
+        """ᾱ and p."""
         sums = self.older.sums + self.newer.sums
         steps, eta = self.older.steps + self.newer.steps, self.older.eta + self.newer.eta
-        return (sums[0] / steps, sums[1] / steps, sums[2] / eta) if steps else (sums[0], sums[1], sums[2])
-
-    def solution(self) -> tuple[Array, Array, float]:
-        """The weights as dual variables γ = y α/γ̄, their scores, and γ̄; zero where that is no worse."""
-        alpha, F, _ = self.averages()
-        y = self.part.y
-        nothing = self.basin.fill(np.zeros(self.part.m), self.volume).gamma
-        level = self.basin.fill(y * F, self.volume).gamma if self.steps else nothing
-        if not level > nothing:
-            return np.zeros(self.part.m), np.zeros(self.part.m), nothing
-        return y * alpha / level, F / level, level
+        return (sums[0] / steps, sums[1] / eta) if steps else (sums[0], sums[1])
 
 
 class SBPEngine:
     """One part after the other. Where ν is not given, SMO solves all of them roughly first."""
 
     eager = False
-    #: Why a fit for a given ν ends although the estimator's own gap is open.
-    goal = CLOSE
+    #: The objective is not what it minimises.
+    returns_last = True
 
     def __init__(
         self,
@@ -160,7 +153,15 @@ class SBPEngine:
         ends = [state.over or self._spent(state) for state in self.states]
         if not all(ends) or self.scout is not None:
             return None
-        return REASONS[3] if self.indefinite else next((OVER[end] for end in ends if end > 1), None)
+        doubt = REASONS[3] if self.indefinite and self.problem.doubt else self.problem.doubt
+        reason = next((OVER[end] for end in ends if end > 1), None)
+        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """The solution for a ν that was given; where there is no lower bound, what would be close to one."""
+        doubts = {self.problem.doubt, REASONS[3]}
+        return CLOSE, *(f"{reached}; {doubt}" for reached in (CLOSE, MET) for doubt in sorted(doubts))
 
     def due(self, tol: float) -> bool:
         if self.scout is not None:
@@ -168,57 +169,49 @@ class SBPEngine:
         current = next((state for state in self.states if not state.over), None)
         return current is None or current.steps >= current.due or self._spent(current) > 0
 
-    def model(self) -> tuple[Array, Array]:
-        """The weights of all parts as variables γ, which need not lie within their bounds."""
-        return np.concatenate([state.solution()[0] for state in self.states]), np.zeros(len(self.states))
-
-    def duals(self) -> Array | None:
-        return None
-
-    def lower_bound(self) -> Array | None:
-        return None
-
-    def certify(self, gamma: Array) -> Bounds:
-        """P of the weights, and D of the average distribution; of parts that have not moved, what is known."""
+    def point(self, *, last: bool = False) -> Point:
+        """The average weights of all parts, which need not be those of feasible dual variables, and p as such."""
         for k, state in enumerate(self.states):
-            if state.bounds is None:
-                self._certify(k, state)
-        primal, dual, b = np.array([state.bounds for state in self.states]).T
-        if self.indefinite:  # there is no duality then
-            dual = np.full(len(dual), np.nan)
-        return Bounds(primal, dual, b, np.empty((0, len(self.states))))
+            if not state.measured:
+                self._measure(k, state)
+        coefs, duals = [state.coef for state in self.states], [state.u for state in self.states]
+        return Point(np.concatenate(coefs), np.concatenate(duals), separate=True)
 
-    def _certify(self, k: int, state: _State) -> None:
-        part = state.part
-        gamma, F, level = state.solution()
-        primal, _, b, error = self.problem.part_bounds(k, gamma, F)
-        # The level moves no further than the margins; sixteen times the worst error seen stands for the worst there is.
-        state.gamma_bar = level * max(1 - 16 * error, 0.0)
-        p = state.averages()[2]
-        rows = np.flatnonzero(p)
-        dual = 0.0
-        if len(rows):
-            q = part.y * p
-            square = float(q[rows] @ self.problem.rows(k).exact(rows, q[rows], rows))
-            self._look_at(square, float(self._diagonal_of(k).max()))
-            square = max(square, 0.0)
-            steepest = float((p[rows] / part.weight[rows]).max())
-            state.upper = min(state.upper, float(np.sqrt(square)) + state.volume * steepest)
-            # D/λ of γ = s y p is s − s²‖Σ p y φ‖²/2; the box allows s up to C min c_i/p_i.
-            s = min(part.C / steepest, 1 / square if square > 0 else np.inf)
-            size = float(np.abs(part.feasible(s * q)).sum())
-            dual = self.problem.lam * (size - 0.5 * s * s * square)
-        state.bounds = primal, min(dual, primal), b
+    def _measure(self, k: int, state: _State) -> None:
+        """γ̄ of the average weights and its upper bound, in float64; they are zero where that is no worse."""
+        part, y, volume = state.part, state.part.y, state.volume
+        alpha, p = state.averages()
+        state.coef, state.gamma_bar = np.zeros(part.m), state.basin.fill(np.zeros(part.m), volume).gamma
+        if alpha.any():
+            F = self.problem.scores(k, y * alpha)
+            length = max(1.0, float(np.sqrt(max(dot(y * alpha, F), 0.0))))  # what rounding has pushed out of the ball
+            level = state.basin.fill(y * F / length, volume).gamma
+            if level > state.gamma_bar:
+                state.coef, state.gamma_bar = y * alpha / (length * level), level
+        # y p as dual variables, as large as the box allows: the certificate finds the best multiple.
+        share = np.divide(p, part.weight, out=np.zeros(part.m), where=part.weight > 0)
+        state.u = part.feasible_duals(y * share / max(float(share.max()), np.finfo(float).tiny), balanced=True)
+        q = part.shares * state.u
+        if size := float(np.abs(q).sum()):
+            square = self.problem.square(k, q)
+            self._look_at(square / size**2, float(self._diagonal_of(k).max()))
+            steepest = float(np.abs(state.u).max()) * part.C / size
+            state.upper = min(state.upper, float(np.sqrt(max(square, 0.0))) / size + volume * steepest)
+        state.measured = True
+
+    def judged(self, bounds: Bounds) -> None:
+        """Nothing to do."""
 
     def learn(self, bounds: Bounds) -> None:
         """Go over to the next part where this one is good enough."""
         for k, state in enumerate(self.states):
             if not state.over:
-                if float(bounds.gap[k]) <= self.tol * float(bounds.primal[k]):
+                if float(bounds.formal_gap[k]) <= self.tol * float(bounds.primal[k]):
                     state.over = 1
                 else:
                     state.over = self._spent(state)
-                    cost = int(np.count_nonzero(state.averages()[2])) ** 2
+                    alpha, p = (int(np.count_nonzero(numbers)) for numbers in state.averages())
+                    cost = alpha * state.part.m + p**2
                     state.due = state.steps + max(FIRST, state.steps // 2, cost // (4 * state.part.m))
                 return
 
@@ -226,13 +219,17 @@ class SBPEngine:
         """Why no more steps are taken, as an index of ``OVER``: a limit, or the solution for a ν that was given."""
         if self.max_steps is not None and state.steps >= self.max_steps:
             return 2
-        if self.given and state.bounds is not None and state.upper - state.gamma_bar <= self.tol * state.upper:
+        if self.given and state.measured and state.upper - state.gamma_bar <= self.tol * state.upper:
             return 4
         return 3 if state.steps >= self.own_steps else 0
 
     def results(self) -> tuple[SBPResult, ...]:
-        """The guarantees of each part as of its last certificate."""
-        return tuple(SBPResult(float(s.nu), float(s.gamma_bar), float(s.upper), s.steps) for s in self.states)
+        """The guarantees of each part as of its last certificate; the upper bound needs a space of features."""
+        proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.parts)]
+        return tuple(
+            SBPResult(float(s.nu), float(s.gamma_bar), float(s.upper) if sure else np.inf, s.steps)
+            for s, sure in zip(self.states, proven, strict=True)
+        )
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -267,7 +264,7 @@ class SBPEngine:
 
     def _step(self, k: int, state: _State) -> None:
         part, y, diagonal = state.part, state.part.y, self._diagonal_of(k)
-        state.bounds = None
+        state.measured = False
         state.steps += 1
         level = state.basin.fill(y * state.F, state.volume)
         largest = float(diagonal.max())
@@ -292,9 +289,8 @@ class SBPEngine:
             state.older, state.newer = state.newer, _Window(part.m)
         new = state.newer
         new.sums[0] += state.alpha
-        new.sums[1] += state.F
         for rows, chances in zip(level.rows, level.chances, strict=True):
-            new.sums[2][rows] += 0.5 * eta * chances
+            new.sums[1][rows] += 0.5 * eta * chances
         new.steps += 1
         new.eta += eta
 
@@ -335,7 +331,7 @@ class SBPEngine:
 
     def restore(self, state: dict[str, Any]) -> None:
         sizes = [part.m for part in self.problem.pieces]
-        table = saved(state, "table", (8, sum(sizes)))
+        table = saved(state, "table", (6, sum(sizes)))
         numbers = saved(state, "numbers", (len(sizes), 10), low=0, high=np.inf)
         for column, high in zip(numbers.T, (2**53, len(OVER) - 1, 2**53, 2**53, 2**53), strict=False):
             saved({"numbers": column.copy()}, "numbers", (len(sizes),), low=0, high=high, whole=True)
@@ -351,10 +347,10 @@ class SBPEngine:
             self.scout = None
         for mine, part, row in zip(self.states, np.split(table, np.cumsum(sizes)[:-1], axis=1), numbers, strict=True):
             mine.alpha, mine.F = part[0].copy(), part[1].copy()
-            mine.older.sums, mine.newer.sums = part[2:5].copy(), part[5:8].copy()
+            mine.older.sums, mine.newer.sums = part[2:4].copy(), part[4:6].copy()
             mine.steps, mine.over, mine.due, mine.older.steps, mine.newer.steps = (int(v) for v in row[:5])
             mine.nu, mine.older.eta, mine.newer.eta, mine.gamma_bar, mine.upper = (float(v) for v in row[5:])
-            mine.bounds = None
+            mine.measured = False
             if mine.over in (2, 3) and not self._spent(mine):
                 mine.over = 0
         self.before = int(counts[0]) - self.problem.rows.evaluations

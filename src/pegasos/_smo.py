@@ -16,12 +16,18 @@ from pegasos import _core
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import MAX_ITER, saved
-from pegasos._kernel_problem import KernelProblem, Part, check_values
+from pegasos._kernel_engine import CONDITIONS, FEW, Point, RunningScores
+from pegasos._kernel_problem import INDEFINITE, KernelProblem, Part, check_values
+from pegasos._kernel_rounding import Drift
 from pegasos._kernel_rows import padded
 from pegasos._working_set import newton_steps, select
+from pegasos.losses import EpsilonInsensitive
 
 #: Variables of a working set at first, and at most.
 START, LIMIT = 1024, 4096
+
+#: The fewest at first where there are several parts, and how many for each row of the rarer class.
+FIRST, SCARCE = 128, 16
 
 #: The violation that is aimed at, in units of ``tol``: pairs of variables come to rest just below LIBSVM's, a batch of
 #: them may leave as much in many places.
@@ -55,8 +61,8 @@ PATIENCE = 10
 REASONS = (
     None,
     MAX_ITER,
-    "no further progress in double precision",
-    "the kernel is not positive semi-definite",
+    STALLED := "no further progress in double precision",
+    INDEFINITE,
 )
 
 
@@ -70,6 +76,7 @@ class _State:
         self.size, self.goal, self.violation, self.best = size, goal, np.inf, np.inf
         self.steps, self.idle, self.over = 0, 0, 0
         self.objective = 0.0
+        self.drift = Drift()
 
     @property
     def whole(self) -> bool:
@@ -83,9 +90,8 @@ class _State:
 
     def scalars(self) -> Array:
         """All that is not an array, for a saved state."""
-        return np.array(
-            [self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.best, self.objective]
-        )
+        own = [self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.best, self.objective]
+        return np.array([*own, *self.drift.numbers])
 
 
 class SMOEngine:
@@ -97,14 +103,22 @@ class SMOEngine:
         self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
     ) -> None:
         self.problem, self.tol, self.max_steps, self.fixed = problem, tol, max_steps, working_set is not None
-        self.states = [_State(part, working_set or START, CLOSER * tol) for part in problem.pieces]
+        self.states = [_State(part, working_set or self._start(part), CLOSER * tol) for part in problem.pieces]
         self.indefinite = False
+        self.whole = True  # whether scores and dual variables belong together: not after an interrupt between the two
         self.before, self.work, self.certified_at, self.first = 0, 0, 0, 0
         self.errors = np.zeros(problem.parts)
         self.good = np.zeros(problem.parts, dtype=bool)  # whose last certificate was within the tolerance
         self._diagonal: tuple[int, Array] | None = None
         self._block: tuple[int, Array, Array] | None = None
         self._room = np.empty(0)  # what fresh memory for every block would cost is worth avoiding
+
+    def _start(self, part: Part) -> int:
+        """Variables of a part's first working set: a class of few rows among many others has few that matter."""
+        if self.problem.parts == 1 or isinstance(part.loss, EpsilonInsensitive):
+            return START
+        rarer = min(int(np.count_nonzero(part.y > 0)), int(np.count_nonzero(part.y < 0)))
+        return int(np.clip(SCARCE * rarer, FIRST, START))
 
     # --- what the loop asks ------------------------------------------------------------------------------------------
 
@@ -134,10 +148,25 @@ class SMOEngine:
     def stuck(self) -> str | None:
         if self._current is not None:
             return None
-        if self.indefinite:
-            return REASONS[3]
+        doubt = self._doubt
+        if doubt and all(state.violation <= self.tol for state in self.states):
+            return f"{CONDITIONS}; {doubt}"
+        if doubt:
+            ends = [state.over for state in self.states]
+            return MAX_ITER if 1 in ends else f"{self.reasons[max(ends)]}; {doubt}"
         wanting = [state.over for state, good in zip(self.states, self.good, strict=True) if not good]
         return self.reasons[min(wanting)] if wanting else None
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """Where there is no lower bound LIBSVM's criterion is what counts."""
+        return (f"{CONDITIONS}; {self._doubt}",)
+
+    @property
+    def _doubt(self) -> str:
+        """Why there is no lower bound, if there is none; steps may have come across what was not known."""
+        doubt = self.problem.doubt
+        return INDEFINITE if doubt and self.indefinite else doubt
 
     def due(self, tol: float) -> bool:
         if self._current is None:
@@ -148,31 +177,26 @@ class SMOEngine:
         cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
         return bool(SHARE * (self.work - self.certified_at) > cost)
 
-    def model(self) -> tuple[Array, Array]:
-        """Feasible dual variables of all parts, one after the other; the certificate finds the biases."""
-        gammas = [state.part.feasible(state.gamma) for state in self.states]
-        return np.concatenate(gammas), np.zeros(len(self.states))
+    def point(self, *, last: bool = False) -> Point:
+        """Feasible coefficients, which are dual variables, too, and the scores kept up to date."""
+        coefs = []
+        for state in self.states:
+            coefs.append(state.part.coefficients(state.part.feasible(state.gamma)))
+            state.part.forget()
+        kept = [RunningScores(s.F, s.part.coefficients(s.gamma), s.drift) for s in self.states]
+        return Point(np.concatenate(coefs), scores=kept if self.whole else None)
 
-    def duals(self) -> Array | None:
-        return None
-
-    def lower_bound(self) -> Array | None:
-        return None
-
-    def certify(self, gamma: Array) -> Bounds:
-        """The certificate of feasible dual variables."""
-        bounds, self.errors = self.problem.certify(gamma, [state.F for state in self.states])
+    def judged(self, bounds: Bounds) -> None:
+        """Remember which parts are good enough, and the errors of the scores."""
         self.certified_at = self.work
         self.good = bounds.gap <= self.tol * bounds.primal
-        self.indefinite |= self.problem.refuted(bounds.primal, bounds.dual)
-        if self.indefinite:  # there is no duality then
-            return Bounds(bounds.primal, np.full(len(self.states), np.nan), bounds.b, bounds.Z)
-        return bounds
+        if bounds.score_error is not None:
+            self.errors = bounds.score_error
 
     def learn(self, bounds: Bounds) -> None:
         """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
         self.first = 0
-        for k, state in enumerate([] if self.indefinite else self.states):
+        for k, state in enumerate([] if self.problem.doubt else self.states):
             gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
             if not state.rests or state.over:
                 continue
@@ -199,19 +223,31 @@ class SMOEngine:
         support = np.flatnonzero(coef)
         if len(support):
             state.F = self.problem.rows(k).exact(support, coef[support], np.arange(state.part.m))
+        state.drift = Drift()
+        self._added(k, state, support, coef[support], single=False)
         self._block = None
+
+    def _added(self, k: int, state: _State, rows: Array, changes: Array, *, single: bool) -> None:
+        """Note that changes of the coefficients of some rows have been added to the scores, if those are ever used."""
+        if state.part.m**2 <= FEW:
+            return
+        of_single, of_double = self.problem.rows(k).value_errors()
+        state.drift.add(rows, changes, state.part.shares[rows], of_single if single else None, of_double)
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """A round of one part."""
         if (k := self._current) is not None:
+            self.whole = False
             self._round(k, self.states[k])
+            self.whole = True
 
     @property
     def _current(self) -> int | None:
         """The part that is worked on: the first that does not rest. Those before it rest until ``learn`` wakes them."""
         while self.first < len(self.states) and self.states[self.first].rests:
+            self.states[self.first].part.forget()
             self.first += 1
         return self.first if self.first < len(self.states) else None
 
@@ -258,7 +294,9 @@ class SMOEngine:
         gain = 0.5 * float(change @ (g[working] + slope[:count]))
         state.gamma[working] = gamma[:count]
         moved, back = np.unique(part.row[working[change != 0]], return_inverse=True)
-        rows.add(moved, np.bincount(back, weights=change[change != 0], minlength=len(moved)), state.F)
+        changes = np.bincount(back, weights=change[change != 0], minlength=len(moved))
+        rows.add(moved, changes, state.F)
+        self._added(k, state, moved, changes, single=rows.single)
         self.work += len(working) ** 2 + len(moved) * part.m
         state.objective += gain
         if gain > 1e-15 * abs(state.objective) or state.violation < 0.9 * state.best:
@@ -312,9 +350,10 @@ class SMOEngine:
         F = saved(state, "F", (sum(part.m for part in self.problem.pieces),), low=-most, high=most)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
-        scalars = saved(state, "scalars", (parts, 8))
+        scalars = saved(state, "scalars", (parts, 13))
         whole = ((4, 2**20), (0, 2**62), (0, PATIENCE), (0, len(self.reasons) - 1))
-        real = ((0.0, most), (-np.inf, most), (-np.inf, most), (-most, most))  # a violation not known yet is infinite
+        # A violation not known yet is infinite; the drift comes last.
+        real = [(0.0, most), (-np.inf, most), (-np.inf, most), (-most, most), *[(0.0, most)] * 5]
         for k, (column, (low, high)) in enumerate(zip(scalars.T, (*whole, *real), strict=True)):
             finite = np.where(np.isposinf(column), most, column) if k in (5, 6) else column.copy()
             saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=k < len(whole))
@@ -326,10 +365,12 @@ class SMOEngine:
         if any(len(np.unique(w)) < len(w) for w in kept):
             raise ValueError("state: 'working' names a variable twice")
         scores = np.split(F, np.cumsum([part.m for part in self.problem.pieces])[:-1])
-        for mine, g, f, w, row in zip(self.states, self.problem.split(gamma), scores, kept, scalars, strict=True):
+        gammas = np.split(gamma, np.cumsum(sizes)[:-1])
+        for mine, g, f, w, row in zip(self.states, gammas, scores, kept, scalars, strict=True):
             mine.gamma, mine.F, mine.working = g.copy(), f.copy(), w
             mine.size, mine.steps, mine.idle, mine.over = (int(v) for v in row[:4])
-            mine.goal, mine.violation, mine.best, mine.objective = (float(v) for v in row[4:])
+            mine.goal, mine.violation, mine.best, mine.objective = (float(v) for v in row[4:8])
+            mine.drift = Drift(row[8:].copy())
             if mine.over == 1 and (self.max_steps is None or mine.steps < self.max_steps):
                 mine.over = 0
         self.problem.rows.wide = set(np.flatnonzero(wide).tolist())

@@ -106,6 +106,8 @@ class Round:
         """A Newton step with line search; whether it moved."""
         H = self.design.gram(self.curvature)
         H.flat[:: len(H) + 1] += self.R  # the diagonal
+        if H[-1, -1] == 0:  # a free bias where no row is curved: rounding must not become a long way
+            H[-1, -1] = float(self.h.sum()) / self.delta
         d = NormalSolver(H).solve(-self.gradient)
         descent = float(self.gradient @ d)
         if not descent < -1e-24 * self.primal:  # less than rounding lets anyone see

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg
 
 from pegasos._data import Array
-from pegasos._threads import one_blas_thread
+from pegasos._threads import hold_worker, one_blas_thread
 
 #: The exponent of d, and the share of K_jj below which a candidate counts as being in the span.
 POWER, SPANNED = 0.85, 1e-4
@@ -64,6 +64,23 @@ def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
     return candidates[chosen]
 
 
+class _Serial:
+    """One thread is this one: starting another takes as long as fitting a pair of classes of few rows."""
+
+    map = staticmethod(map)
+
+    def __enter__(self) -> _Serial:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+
+def _workers(threads: int) -> Any:
+    """What maps functions over blocks of rows."""
+    return ThreadPoolExecutor(threads, initializer=hold_worker) if threads > 1 else _Serial()
+
+
 class Span:
     """Coordinates of rows on the span of some vectors, in an order; the first n serve for the first n vectors.
 
@@ -88,7 +105,9 @@ class Span:
         with one_blas_thread():
             try:
                 L = np.linalg.cholesky(square + 1e-6 * scale * np.eye(n))
-                self.back, self.front = linalg.solve_triangular(L, np.eye(n), lower=True).T, L.T
+                # SciPy before 1.14 knows no empty systems.
+                self.back = linalg.solve_triangular(L, np.eye(n), lower=True).T if n else L
+                self.front = L.T
                 self.nested = True
             except np.linalg.LinAlgError:  # sigmoid and other kernels that are none
                 value, vector = np.linalg.eigh(square)
@@ -103,7 +122,7 @@ class Span:
                 part = slice(first, min(first + BLOCK, m))
                 np.matmul(values(part), back, out=self.features[part])
 
-            with ThreadPoolExecutor(together) as pool:
+            with _workers(together if m > BLOCK else 1) as pool:
                 list(pool.map(fill, range(0, m, BLOCK)))
 
     def fit(
@@ -169,7 +188,7 @@ def newton(
     n = features.shape[1]
     theta = np.append(u, bias)
     free = n + 1 if learn else n
-    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+    with one_blas_thread(), _workers(threads if len(features) > BLOCK else 1) as pool:
 
         def scores(theta: Array) -> Array:
             u, plain = theta[:n].astype(features.dtype), np.empty(len(features), dtype=features.dtype)
@@ -220,7 +239,7 @@ def _solved(H: Array, right: Array) -> Array:
 
 
 def _derivatives(
-    features: Array, index: Array, sign: Array, cost: Array, slack: Array, theta: Array, pool: ThreadPoolExecutor
+    features: Array, index: Array, sign: Array, cost: Array, slack: Array, theta: Array, pool: Any
 ) -> tuple[Array, Array]:
     """Gradient and Hessian in (u, b), summed block by block."""
     n = features.shape[1]

@@ -17,6 +17,7 @@ from pegasos._reduced import ReducedSet
 from pegasos._reference import Pair, Reference
 from pegasos._slant import Run, slant_loss
 from pegasos._span import Span, span_of_rows
+from pegasos._threads import with_one_blas_thread
 from pegasos.kernel import SVC
 
 #: Sizes at which errors are computed unless others are asked for.
@@ -155,6 +156,7 @@ class SparsePath:
             return np.arange(self.n_support + 1)
         return np.unique(np.rint(np.geomspace(1, self.n_support, SIZES)).astype(int))
 
+    @with_one_blas_thread
     def at(self, n_support: int | None = None) -> SVC:
         """The model of up to ``n_support`` support vectors.
 
@@ -255,12 +257,14 @@ class SparsePath:
             self._spans[p] = span
         return self._spans[p]
 
+    @with_one_blas_thread
     def errors(self, X: Any, y: Any = None, sizes: Any = None, sample_weight: Any = None) -> Array:
         """Share of rows whose label is wrong, for each of ``sizes`` (``self.sizes`` if None)."""
         y, sample_weight = unpack(X, y, sample_weight)
         chosen = self.sizes if sizes is None else np.asarray(sizes)
         return np.array([1.0 - self.at(int(n)).score(X, y, sample_weight) for n in chosen])
 
+    @with_one_blas_thread
     def best(self, X: Any, y: Any = None, *, tolerance: float = 0.0, sample_weight: Any = None) -> SVC:
         """The smallest of the models whose error on these rows is within ``tolerance`` of the least.
 
@@ -281,10 +285,12 @@ class SparsePath:
         errors = self.errors(X, y, None, sample_weight)
         return int(self.sizes[np.flatnonzero(errors <= errors.min() + tolerance)[0]])
 
+    @with_one_blas_thread
     def randomized(self, n_support: int | None = None, random_state: Any = None) -> RandomizedClassifier:
         """The randomised classifier of the paper on the model of that size."""
         return RandomizedClassifier(self.at(n_support), random_state)
 
+    @with_one_blas_thread
     def guarantee(self, n_support: int | None = None) -> Guarantee:
         """What the training rows say of the model of that size: one pass over them for it, one for the reference."""
         ref, model = self._reference, self.at(n_support)

@@ -57,9 +57,6 @@ class _Stepwise:
     def duals(self) -> Array | None:
         return self.lanes.duals()
 
-    def lower_bound(self) -> Array | None:
-        return None
-
     def state(self) -> dict[str, Any]:
         return self.lanes.state()
 
@@ -70,6 +67,9 @@ class _Stepwise:
 
 class SubgradientEngine(_Stepwise):
     """Pegasos, NORMA or SGD; see ``cpp/pegasos/pegasos.hpp``."""
+
+    #: ``output`` says which iterate is wanted.
+    returns_last = True
 
     def __init__(self, problem: Problem, *, output: str, bias: str, seed: int, **options: Any) -> None:
         self.problem, self.output = problem, output
@@ -90,9 +90,10 @@ class SubgradientEngine(_Stepwise):
             )
 
         self.lanes = LaneGroups(problem, make)
-        self._select(output if output in ("average", "suffix") else "last")
+        self.select(output if output in ("average", "suffix") else "last")
 
-    def _select(self, which: str) -> None:
+    def select(self, which: str) -> None:
+        """What ``model`` returns from now on: "last", "average", "suffix", "first_random" or "second_random"."""
         for solver in self.lanes.solvers:
             solver.select(which)
 
@@ -107,7 +108,7 @@ class SubgradientEngine(_Stepwise):
         # Lemma 3 of the 2011 paper: of two random iterates one is good with probability 3/4; keep the better.
         candidates = []
         for which in ("first_random", "second_random"):
-            self._select(which)
+            self.select(which)
             W, b = self.lanes.weights()
             candidates.append((float(certify(self.problem, W, b, None).primal.sum()), W, b))
         _, W, b = min(candidates, key=lambda candidate: candidate[0])
@@ -266,6 +267,8 @@ class DualAscentEngine(_Stepwise):
             self.lanes = self._lanes(single=False)
         self.best_online, self.guess = (saved(state, name, parts) for name in ("best_online", "guess"))
         self.finished = saved(state, "finished", parts, low=0, high=1, whole=True).astype(bool)
+        if self.finished.all():  # such a fit has ended; gone on with, it would wait for ever for work to be done
+            raise ValueError("state: nothing is left to do")
         self.lanes.rest(self.finished)
         super().restore(state)
 

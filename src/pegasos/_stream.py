@@ -9,28 +9,36 @@ from typing import Any
 import numpy as np
 
 from pegasos import solvers
+from pegasos._averages import MEANS, Averages
 from pegasos._certificate import Certificate
 from pegasos._data import Array, check_weights
 from pegasos._problem import Problem
 from pegasos._stochastic import SubgradientEngine
 from pegasos._trace import Checkpoint, Trace
-from pegasos.solvers import Norma, Pegasos, Solver
+from pegasos._units import Seen, Units
+from pegasos.losses import Loss
+from pegasos.solvers import SGD, Norma, Pegasos, Solver
+
+#: What makes the steps unless a user says so. Rows beyond the margin leave classifiers alone, but every row pulls at a
+#: regression, with a slope that does not fade near the optimum: there the last iterate is noisy, and a mean is not.
+DEFAULT = {False: Pegasos(), True: Pegasos(output="suffix")}
 
 
 class Stream:
-    """What is carried from piece to piece: the unscaled weights, the bias, and how many rows and steps there were.
+    """What is carried from piece to piece: weights and biases, and how many rows, steps and calls there were.
 
     After a fit it begins with that fit's weights, ``lam`` and ``rows``, as if Pegasos had seen the rows once.
     """
 
-    #: State of the C++ solver that does not belong to particular rows.
-    CARRIED = ("v", "b", "pi", "norm", "steps")
-
     def __init__(self, lam: float | None = None, rows: int = 0) -> None:
         self.lam = lam
         self.rows = rows
-        self.carried: list[dict[str, Any]] | None = None
+        self.steps, self.calls = float(rows), 0
+        self.last: tuple[Array, Array] | None = None
+        #: Of :class:`Averages` and :class:`Seen`, as plain tuples.
+        self.averages: tuple[tuple[Any, ...], ...] | None = None
         self.t0: float | None = None
+        self.seen: tuple[float, ...] = tuple(Seen())
         self.seconds = 0.0
         self.trace = Trace()
 
@@ -40,34 +48,36 @@ class Stream:
         if self.lam is None:
             self.lam = problem.lam
         problem = replace(problem, lam=self.lam)
-        solver = solvers.resolve(model.solver)
-        if not isinstance(solver, Pegasos | Norma | solvers.SGD):
-            solver = Pegasos()
-        if solver.output != "last":
-            raise ValueError(f"partial_fit keeps the last iterate only, not output={solver.output!r}")
+        solver = stream_solver(model.solver, problem.loss)
         intercept = model.intercept if model.fit_intercept else "none"
         if intercept == "search":
             raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
         solver.check(problem, intercept)
-        t0 = solver._t0(problem) if self.t0 is None else self.t0
-        if isinstance(solver, Pegasos):
-            solver = replace(solver, t0=t0 + self.rows)
-        engine = self._engine(model, solver, problem, intercept)
-        while not (engine.epochs >= 1.0):
+        seen, units, t0 = self._measure(solver, problem)
+        engine = solver.engine_with(problem, intercept, model._seed() + self.rows, units, t0 + self.rows)
+        if solver.output in MEANS:
+            engine.select("average")
+        before = self._weights_so_far(model, problem)
+        self._begin(engine, *before, problem.lam * (t0 + self.rows) if isinstance(solver, Pegasos) else 1.0)
+        while engine.epochs < 1.0:
             engine.advance()
-        W, b = engine.model()
+        averages = self._averaged(engine, solver.output, before)
+        last = engine.model()
+        W, b = last if averages is None else averages.mean(solver.output)
         check_weights(W, b)
-        self.t0 = t0
+        self.t0, self.seen, self.last = t0, tuple(seen), last
+        self.averages = None if averages is None else averages.plain()
         self.rows += problem.examples.m
-        self.carried = [{name: s.state()[name] for name in self.CARRIED} for s in engine.lanes.solvers]
+        self.steps = float(engine.lanes.solvers[0].state()["steps"][0])
+        self.calls += 1
         # The bias that is best for this piece alone would forget the others: keep the one that was learnt.
         penalty = problem.penalty(problem.squared_norms_of(W), b)
         primal = float(np.sum(penalty + problem.mean_losses(problem.scores(W, b))))
         self.seconds += time.perf_counter() - began
         inf = float("inf")
-        self.trace.append(Checkpoint(float(len(self.trace) + 1), self.seconds, primal, -inf, inf, inf))
+        self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
         model.trace_ = self.trace
-        model.n_iter_ = len(self.trace)
+        model.n_iter_ = self.calls
         model.certificate_ = Certificate(
             primal=primal,
             dual=-inf,
@@ -75,38 +85,80 @@ class Stream:
             relative_gap=inf,
             converged=False,
             reason="not certified: the rows of earlier calls to partial_fit are gone",
-            epochs=float(len(self.trace)),
+            epochs=float(self.calls),
             seconds=self.seconds,
         )
         return W, b
 
-    def _engine(self, model: Any, solver: Solver, problem: Problem, intercept: str) -> SubgradientEngine:
-        engine = solver.engine(problem, intercept, model._seed() + self.rows)
-        assert isinstance(engine, SubgradientEngine)
-        cores = engine.lanes.solvers
-        if self.carried is None and self.rows:
+    def _measure(self, solver: Solver, problem: Problem) -> tuple[Seen, Units, float]:
+        """What is known with this piece, and what it makes of the step size; as published if a user chose that."""
+        if not isinstance(solver, Pegasos) or solver.t0 != "auto":
+            return Seen(*self.seen), Units(), float(solver.t0) if isinstance(solver, Pegasos) else 0.0
+        seen = Seen(*self.seen).and_these(
+            problem.examples.squared_norms,
+            problem.weight,
+            problem.target,
+            regression=problem.loss.kind == "regression",
+            free=problem.bias == "free",
+        )
+        units, B2 = seen.units(problem.loss), problem.feature**2 if problem.bias == "feature" else 0.0
+        return seen, units, solver.t0_for(problem.loss, seen.mean, seen.largest, B2, problem.lam, units.step)
+
+    def _weights_so_far(self, model: Any, problem: Problem) -> tuple[Array, Array]:
+        """The last iterate, of earlier pieces or of a fit."""
+        if self.last is not None:
+            W, b = self.last
+        elif self.rows:
             W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
             if len(W) < problem.outputs:  # two classes scored jointly were kept as their difference
                 W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-            scale = problem.lam * float(solver.t0) if isinstance(solver, Pegasos) else 1.0
-            for core, part in engine.lanes.parts():
-                core.restore(core.state() | self._begin(core.state(), scale, W[part], b[part], problem))
-        elif self.carried is not None:
-            for core, carried in zip(cores, self.carried, strict=True):
-                core.restore(core.state() | carried)
-        return engine
-
-    def _begin(self, state: dict[str, Any], scale: float, W: Array, b: Array, problem: Problem) -> dict[str, Any]:
-        """The C++ solver's state at the weights W and biases b: w = v/scale, columns outermost, lanes padded."""
-        lanes, (outputs, n) = len(state["b"]), W.shape
-        v = np.zeros_like(state["v"]).reshape(-1, lanes)
-        v[:n, :outputs] = scale * W.T
-        bias = np.zeros_like(state["b"])
-        if problem.bias == "feature":
-            v[n, :outputs] = scale * b / problem.feature
         else:
-            bias[:outputs] = b
-        squares = (v[:, :outputs] ** 2).sum(axis=0)
-        norm = np.array([squares.sum()]) if problem.joint else squares
-        steps = np.array([self.rows], dtype=state["steps"].dtype)
-        return {"v": v.ravel(), "b": bias, "norm": norm, "steps": steps}
+            return np.zeros((problem.outputs, problem.examples.n)), np.zeros(problem.outputs)
+        if len(W) != problem.outputs:
+            raise ValueError("the loss scores the classes otherwise than that of earlier calls; fit anew")
+        return W, b
+
+    def _begin(self, engine: SubgradientEngine, W: Array, b: Array, scale: float) -> None:
+        """Put the C++ solvers at these weights and biases: w = v/scale, columns outermost, lanes padded."""
+        if not self.rows:
+            return
+        problem = engine.problem
+        for core, part in engine.lanes.parts():
+            state = core.state()
+            lanes, (outputs, n) = len(state["b"]), W[part].shape
+            v = np.zeros_like(state["v"]).reshape(-1, lanes)
+            v[:n, :outputs] = scale * W[part].T
+            bias = np.zeros_like(state["b"])
+            if problem.bias == "feature":
+                v[n, :outputs] = scale * b[part] / problem.feature
+            else:
+                bias[:outputs] = b[part]
+            squares = (v[:, :outputs] ** 2).sum(axis=0)
+            norm = np.array([squares.sum()]) if problem.joint else squares
+            core.restore(state | {"v": v.ravel(), "b": bias, "norm": norm, "steps": np.array([self.steps])})
+
+    def _averaged(self, engine: SubgradientEngine, output: str, before: tuple[Array, Array]) -> Averages | None:
+        """The means with this piece, whose iterates alone the engine has added up; the engine is left at the last."""
+        if output not in MEANS:
+            return None
+        W, b = engine.model()
+        steps = float(engine.lanes.solvers[0].state()["steps"][0])
+        engine.select("last")
+        if self.averages is None:
+            earlier = Averages.begin(self.rows, np.full(len(b), self.steps), *before)
+        else:
+            earlier = Averages.of(self.averages)
+        return earlier.after(engine.problem.examples.m, np.full(len(b), steps - self.steps), steps * W, steps * b)
+
+
+def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | SGD:
+    """The solver that makes the steps: the user's, if it can go on from any weights."""
+    solver = None if given is None else solvers.resolve(given)
+    if not isinstance(solver, Pegasos | Norma | SGD):
+        return DEFAULT[loss.kind == "regression"]
+    if solver.output == "random":
+        raise ValueError(
+            "partial_fit cannot tell which of two random iterates is better, since their rows are gone: set output to "
+            "'last', 'average' or 'suffix'"
+        )
+    return solver

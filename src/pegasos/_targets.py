@@ -16,8 +16,12 @@ def class_labels(X: Any, y: Any) -> Array:
     """Checked class labels."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    y = _one_column(y)
+    given, y = y, _one_column(y)
     check_consistent_length(X, y)
+    if y.dtype.kind == "O":
+        check_objects(y, "y")
+    elif y.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy has made words of what was none
+        check_objects(given, "y")
     quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
     if not quick:
         if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -31,6 +35,26 @@ def _one_column(y: Any) -> Array:
     """scikit-learn's checks of the shape, which take longer than a small fit, only for what is no plain array yet."""
     plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubf"
     return y if plain else np.asarray(column_or_1d(y, warn=True))
+
+
+def check_objects(labels: Any, name: str) -> None:
+    """Refuse labels that are missing, or that cannot be put in order: text among numbers."""
+    first = None
+    for row, label in enumerate(labels):
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or _is_nan(label):
+            raise ValueError(f"Input {name} contains NaN at row {row}: a label is missing. Drop it, or give it a name.")
+        text = isinstance(label, str | bytes)
+        if first is None:
+            first = text, row
+        elif text != first[0]:
+            raise ValueError(
+                f"{name} mixes text and other labels: {labels[first[1]]!r} at row {first[1]}, {label!r} at row {row}. "
+                "Make them of one type."
+            )
+
+
+def _is_nan(label: Any) -> bool:
+    return isinstance(label, float | np.floating) and bool(np.isnan(label))
 
 
 def class_codes(labels: Array, classes: Array) -> Array:
@@ -50,7 +74,7 @@ def real_targets(X: Any, y: Any) -> Array:
     y = _one_column(y)
     check_consistent_length(X, y)
     try:
-        target: Array = np.ascontiguousarray(y, dtype=np.float64)
+        target: Array = np.array(y, dtype=np.float64)  # a copy: what a callback does to it must not matter
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers for regression: {error}") from None
     if not np.isfinite(target).all():
@@ -78,6 +102,8 @@ def declared_classes(model: Any, classes: Any) -> tuple[Array, bool]:
     first = not hasattr(model, "_stream")
     if first and classes is None:
         raise ValueError("classes must be passed on the first call to partial_fit")
+    if isinstance(classes, list | tuple) or getattr(classes, "dtype", None) == np.dtype(object):
+        check_objects(classes, "classes")
     known = np.unique(np.asarray(classes)) if first else model.classes_
     if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
         raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")

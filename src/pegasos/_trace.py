@@ -15,7 +15,8 @@ from pegasos._data import Array
 class Checkpoint:
     """A moment of a fit, as the callback sees it and the trace keeps it.
 
-    ``coef`` and ``intercept`` are the weights at that moment; the trace drops them.
+    ``coef`` and ``intercept`` are the weights that a fit which ends there returns, ``primal`` is their objective and
+    ``dual`` the best bound until then. The trace drops the weights.
 
     Examples
     --------
@@ -58,6 +59,16 @@ class Trace(Sequence[Checkpoint]):
         """Add a checkpoint, without its weights."""
         self._records.append(Checkpoint(*(getattr(record, name) for name in FIELDS)))
 
+    def append_thinned(self, record: Checkpoint, most: int = 1000) -> None:
+        """Add a checkpoint; beyond ``most`` of them every other one goes, but for the first and the last.
+
+        So the past of an endless stream gets sparser the longer it is ago.
+        """
+        self.append(record)
+        if len(self._records) > most:
+            last = self._records[-1]
+            self._records = [*self._records[:-1:2], last]
+
     def __len__(self) -> int:
         return len(self._records)
 
@@ -78,7 +89,12 @@ class Trace(Sequence[Checkpoint]):
 
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame, a row a checkpoint."""
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "Trace.to_frame needs pandas: pip install 'pegasos[frames]'; Trace.to_csv does without", name=error.name
+            ) from None
 
         return pd.DataFrame([[getattr(r, name) for name in FIELDS] for r in self], columns=list(FIELDS))
 

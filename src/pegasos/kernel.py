@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos import losses
+from pegasos._absent_classes import Functions, alone, with_absent
+from pegasos._available import available_if
+from pegasos._certificate import Certificate
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
 from pegasos._estimator import all_or_nothing, class_probabilities
 from pegasos._fit import Callback
-from pegasos._kernel_model import KernelModel
+from pegasos._kernel_model import KernelModel, finite_scores, no_finite_score
 from pegasos._kernel_problem import Part
-from pegasos._kernels import KernelFunction
+from pegasos._kernel_stream import KernelStream
+from pegasos._kernels import Kernel, KernelFunction
+from pegasos._pair_problem import PairParts
+from pegasos._pairs import PairMachine
 from pegasos._targets import class_codes, class_factors, class_labels, declared_classes, real_targets
+from pegasos._threads import thread_count
+from pegasos._trace import Trace
+from pegasos._whole_smo import PairSMOEngine
 from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 from pegasos.solvers import KernelSolver, Solver
 
@@ -29,11 +37,15 @@ __all__ = ["SVC", "SVR"]
 
 def _has_probabilities(model: Any) -> bool:
     name = model.loss.name if isinstance(model.loss, Loss) else model.loss
-    if name == "log" and model.multi_class == "ovr":
+    several = len(getattr(model, "classes_", ())) > 2
+    if name == "log" and (model.multi_class == "ovr" or not several):
         return True
+    needs = "predict_proba needs loss='log', and multi_class='ovr' if there are more than two classes"
+    if name == "log":
+        raise AttributeError(f"{needs}: there are {len(model.classes_)}. Fit with multi_class='ovr'.")
+    what = f"{needs}, or for" if "loss" in model.get_params(deep=False) else "For"
     raise AttributeError(
-        "predict_proba needs loss='log' and multi_class='ovr', also of two classes. For probabilities from other "
-        "losses wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        f"{what} probabilities from any model: wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
     )
 
 
@@ -48,6 +60,19 @@ def _takes_rows(model: Any) -> bool:
 def _counts(steps: list[int]) -> Array:
     """Numbers of steps, in scikit-learn's type: from 1 to as many as it can tell."""
     return np.clip(np.array(steps, dtype=np.int64), 1, np.iinfo(np.int32).max).astype(np.int32)
+
+
+def _with_columns(table: Array, used: Array) -> Array:
+    """A table without some of its columns, which it is given up for: of half a million pairs it fills the memory."""
+    count = int(np.count_nonzero(used))
+    if count == table.shape[1]:
+        return table
+    if count < 0.8 * table.shape[1]:
+        return table.take(np.flatnonzero(used), axis=1)
+    flat = table.reshape(-1)
+    for k, line in enumerate(table):
+        flat[k * count : (k + 1) * count] = line[used]
+    return flat[: len(table) * count].reshape(len(table), count)
 
 
 class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
@@ -76,8 +101,9 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     random_state : int, RandomState, Generator or None, default=None
         Seed of the solvers that draw rows or their order at random; None means 0: fits repeat. SMO draws nothing.
     tol : float, default=1e-3
-        Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class);
-        SMO also when no pair of dual variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
+        Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class). Of
+        kernels not known to be positive semi-definite there is none: SMO and LASVM then stop when no pair of dual
+        variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
     class_weight : dict or "balanced", default=None
@@ -107,7 +133,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         The constant feature's value for ``intercept="feature"``.
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: each against each, as in scikit-learn, or each against all others. All classes of "ovr"
-        share the kernel rows.
+        share the kernel rows. ``loss="log"`` has probabilities for two classes, and for more with "ovr".
     solver : str, KernelSolver or Solver, default="auto"
         "smo", "pegasos", "sdca", "lasvm", "sbp", "nystroem", or an object with its own parameters:
         :class:`~pegasos.solvers.SMO`, :class:`~pegasos.solvers.Pegasos`, :class:`~pegasos.solvers.SDCA`,
@@ -115,12 +141,13 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         SMO where that can minimise the loss with the intercept, else SDCA; above 200 000 rows it is Nystroem, with a
         warning.
     n_jobs : int, default=None
-        Threads, for fitting and predicting; the same bits for any number. None: one. −1: all cores.
+        Threads, for fitting and predicting, used where they pay; the same bits for any number. None: one. −1: all
+        processors this process may use.
     max_time : float, default=None
         Stop after so many seconds.
     callback : callable, default=None
-        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the dual variables, or the
-        coefficients of the rows, of one part after the other; returning True stops the fit.
+        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the coefficients of the rows,
+        of one part after the other; returning True stops the fit.
     on_interrupt : {"raise", "keep"}, default="raise"
         What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep what there is.
     checkpoint : path, default=None
@@ -177,6 +204,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     >>> bool(model.score(X, y) > 0.95)
     True
     """
+
+    n_support_: Array
 
     def __init__(
         self,
@@ -241,14 +270,13 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_flags("probability", "break_ties")
         if self.probability:
             raise ValueError(
                 "probability=True is not offered; wrap the estimator in sklearn.calibration.CalibratedClassifierCV"
             )
-        if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ValueError(f"decision_function_shape={self.decision_function_shape!r} is neither 'ovr' nor 'ovo'")
-        if self.multi_class not in ("ovo", "ovr"):
-            raise ValueError(f"multi_class={self.multi_class!r} is neither 'ovo' nor 'ovr'")
+        self._check_word("decision_function_shape", ("ovr", "ovo"))
+        self._check_word("multi_class", ("ovo", "ovr"))
         if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
             raise ValueError("decision_function_shape='ovo' needs multi_class='ovo': there are no pairs of classes")
 
@@ -266,7 +294,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         y : array of shape (n_samples,)
             Class labels, numbers or strings. Left out for a Dataset.
         sample_weight : array of shape (n_samples,), default=None
-            Weights ≥ 0, which multiply C; weight 2 is the row twice.
+            Weights ≥ 0, which multiply C; weight 2 is the row twice. A class without any weight stays in
+            ``classes_``: it has no support vectors, its scores against the others are −1, and it is not predicted.
 
         Returns
         -------
@@ -284,27 +313,74 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         factors = class_factors(self.class_weight, classes, labels)
         factors = np.ones(len(classes)) if factors is None else factors
         weight = factors[codes] if given is None else given * factors[codes]
-        lacking = np.bincount(codes, weights=weight, minlength=len(classes)) == 0
-        if np.count_nonzero(~lacking) < 2:
-            left = classes.tolist()[int(np.argmin(lacking))]
-            raise ValueError(f"sample_weight leaves one class only, where y has more: {left!r}")
-        if lacking.any():
-            raise ValueError(
-                f"sample_weight or class_weight leaves nothing of class {classes.tolist()[int(np.argmax(lacking))]!r}; "
-                "drop its rows instead"
-            )
+        present = np.flatnonzero(np.bincount(codes, weights=weight, minlength=len(classes)))
+        if not len(present):
+            raise ValueError("sample_weight and class_weight leave no row any weight")
         kernel = self._resolved(X, given)
         total = float(X.shape[0] if given is None else given.sum())
-        lam = self._lam(total)
-        pieces = self._pieces(codes, len(classes), weight, 1.0 / (lam * total), loss)
-        problem = self._problem(X, kernel, pieces, lam, total)
-        result, steps = self._solve(problem)
+        lam, shape = self._lam(total), X.shape
         self.classes_, self.class_weight_ = classes, factors
-        self._lay_out(X, codes, problem.pieces, problem.split(result.W), result.b)
-        self.n_iter_ = _counts(steps)
+        if len(present) == len(classes):
+            self._fit_classes(X, codes, weight, kernel, lam, total, loss)
+            return self
+        # Rows of classes without weight are no part of the problem, and their machines none that could be solved.
+        rows = np.flatnonzero(np.isin(codes, present))
+        part = np.ascontiguousarray(X[np.ix_(rows, rows)]) if kernel.name == "precomputed" else X[rows]
+        self.classes_, inner = classes[present], np.searchsorted(present, codes[rows])
+        if len(present) == 1:
+            self._fit_one_class(part, inner, weight[rows], kernel, lam, total, loss)
+        else:
+            self._fit_classes(part, inner, weight[rows], kernel, lam, total, loss)
+        self._add_classes(classes, present, rows)
+        self.shape_fit_ = shape
         return self
 
-    @available_if(_takes_rows)  # type: ignore[untyped-decorator]
+    def _fit_classes(
+        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
+    ) -> None:
+        """Fit the machines of ``classes_``, all of which have weight."""
+        pieces = self._pieces(codes, len(self.classes_), weight, 1.0 / (lam * total), loss)
+        problem = self._problem(X, kernel, pieces, lam, total)
+        result, steps = self._solve(problem)
+        if isinstance(result.engine, PairSMOEngine):
+            self._lay_out_table(X, codes, result.W, result.b)
+        else:
+            self._lay_out(X, codes, problem.pieces, problem.split(result.W.ravel()), result.b)
+        self.n_iter_ = _counts(steps)
+
+    def _fit_one_class(
+        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
+    ) -> None:
+        """Fit a machine for which all rows, of the one class that has weight, are positive."""
+        part = Part(None, np.ones(X.shape[0]), weight, loss, 1.0 / (lam * total))
+        if self._bias() != "free":
+            result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
+            self._lay_out_table(X, codes, result.W[None], result.b)
+            self.n_iter_ = _counts(steps)
+            return
+        # A bias of its own fits them without weights; 0 is a lower bound of every problem.
+        bias, P, reached = alone(part, total)
+        reason = "only one class has weight"
+        gap = 0.0 if P == 0 else 1.0
+        self.certificate_, self.trace_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,)), Trace()
+        self.fit_status_, self.n_kernel_evaluations_ = int(not reached), 0
+        self._gamma, self._stream = kernel.gamma, KernelStream(kernel, lam, X.shape[0])
+        self._lay_out_table(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
+        self.n_iter_ = np.ones(1, dtype=np.int32)
+
+    def _add_classes(self, classes: Array, present: Array, rows: Array) -> None:
+        """Make what was fitted on some rows, of the classes ``present``, a machine of all classes."""
+        found = Functions(self._dense_coefficients(), self.intercept_, self.n_iter_)
+        one_vs_rest = self.multi_class == "ovr"
+        every = with_absent(found, self.n_support_, present, len(classes), one_vs_rest=one_vs_rest)
+        self.dual_coef_ = self._like_rows(every.coef, self.support_vectors_)
+        self.intercept_, self.n_iter_ = every.bias, every.steps
+        sizes = np.zeros(len(classes), dtype=np.int32)
+        sizes[present] = self.n_support_
+        self.n_support_, self.classes_ = sizes, classes
+        self.support_ = rows[self.support_].astype(np.int32)
+
+    @available_if(_takes_rows)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls.
@@ -313,7 +389,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         of a call that become support vectors are kept, all others forgotten, so the certificate has a primal value (of
         these rows) but no lower bound. The step size counts all rows seen so far. Give ``lam``; without it
         λ = 1/(C·rows of the first call), and ``gamma="scale"`` is that of the first call. After :meth:`fit` it goes on
-        from the fitted support vectors, with that fit's λ and γ. Not for a precomputed kernel.
+        from the fitted support vectors, with that fit's λ and γ. Means of iterates and the length of ``trace_`` are as
+        for :meth:`LinearSVC.partial_fit <pegasos.LinearSVC.partial_fit>`. Not for a precomputed kernel.
 
         Parameters
         ----------
@@ -344,13 +421,13 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self.classes_, self.class_weight_ = known, factors
         everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
         self._lay_out(stream.vectors, stream.codes, everything, list(coef), b, stream.numbers)
-        self.n_iter_ = np.full(problem.parts, len(stream.trace), dtype=np.int32)
+        self.n_iter_ = np.full(problem.parts, stream.calls, dtype=np.int32)
         return self
 
     def _fitted(self) -> tuple[Array, Array]:
         return self._pair_coefficients(), np.repeat(np.arange(len(self.classes_)), self.n_support_)
 
-    def _pieces(self, codes: Array, n_classes: int, weight: Array, C: float, loss: Loss) -> list[Part]:
+    def _pieces(self, codes: Array, n_classes: int, weight: Array, C: float, loss: Loss) -> Sequence[Part]:
         """A part for each pair of classes, or for each class.
 
         Of two classes the second is positive, of a pair of several the first.
@@ -360,11 +437,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             return [Part(None, np.where(codes == 1, 1.0, -1.0), weight, loss, C)]
         if self.multi_class == "ovr":
             return [Part(None, np.where(codes == k, 1.0, -1.0), weight, loss, C) for k in range(n_classes)]
-        parts = []
-        for i, j in combinations(range(n_classes), 2):
-            index = np.flatnonzero((codes == i) | (codes == j))
-            parts.append(Part(index, np.where(codes[index] == i, 1.0, -1.0), weight[index], loss, C))
-        return parts
+        return PairParts(codes, n_classes, weight, loss, C)
 
     def _lay_out(
         self,
@@ -386,26 +459,42 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
                 own, other = codes[index] == i, codes[index] == j
                 table[j - 1, index[own]] = gamma[own]
                 table[i, index[other]] = gamma[other]
-        used = np.flatnonzero(table.any(axis=0))
-        support = used[np.argsort(codes[used], kind="stable")]
+        self._lay_out_table(X, codes, table[:, np.argsort(codes, kind="stable")], b, numbers)
+
+    def _lay_out_table(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
+        """Keep what a table of coefficients, its columns sorted by class, has other than zeros."""
+        used = np.asarray(table.any(axis=0))
+        support = np.argsort(codes, kind="stable")[used]
         self._keep_support(X, support, numbers)
-        self.n_support_ = np.bincount(codes[support], minlength=k).astype(np.int32)
-        coef = np.ascontiguousarray(table[:, support])
-        self.dual_coef_ = self._like_rows(coef, X)
+        self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
+        self.dual_coef_ = self._like_rows(_with_columns(table, used), X)
         self.intercept_ = b
+        self.__dict__.pop("_tie_order", None)
+
+    def _pair_machine(self) -> PairMachine:
+        """The decision functions of all pairs of several classes."""
+        dual = np.ascontiguousarray(self._dense_coefficients(), dtype=np.float64)
+        bias = np.ascontiguousarray(self.intercept_, dtype=np.float64)
+        return PairMachine(dual, self.n_support_, bias, self._rank, thread_count(self.n_jobs))
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether several classes are compared in pairs."""
+        return len(self.classes_) > 2 and not self._one_vs_rest
+
+    @property
+    def _rank(self) -> Array:
+        """Which of several classes that win equally often is predicted: the one of least rank.
+
+        The first of ``classes_``; of a model of LIBSVM's, the first in its file.
+        """
+        order = getattr(self, "_tie_order", None)
+        ranks = np.arange(len(self.classes_), dtype=np.int64)
+        return ranks if order is None else np.argsort(order)
 
     def _pair_coefficients(self) -> Array:
         """Coefficients of all support vectors in each decision function, of a pair of classes or of a class."""
-        dual, k = self._dense_coefficients(), len(self.classes_)
-        if self._one_vs_rest or k == 2:
-            return dual
-        ends = np.cumsum(self.n_support_)
-        slices = [slice(end - n, end) for end, n in zip(ends, self.n_support_, strict=True)]
-        coef = np.zeros((k * (k - 1) // 2, dual.shape[1]))
-        for row, (i, j) in zip(coef, combinations(range(k), 2), strict=True):
-            row[slices[i]] = dual[j - 1, slices[i]]
-            row[slices[j]] = dual[i, slices[j]]
-        return coef
+        return self._pair_machine().table() if self._in_pairs else self._dense_coefficients()
 
     @property
     def _one_vs_rest(self) -> bool:
@@ -418,8 +507,10 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         if self.kernel != "linear":
             raise AttributeError("coef_ is only available when using a linear kernel")
         check_is_fitted(self)
-        coef = self._pair_coefficients()
-        return self._like_rows(coef, self.support_vectors_) @ self.support_vectors_
+        if self._in_pairs:
+            vectors: Any = self.support_vectors_
+            return self._like_rows(self._pair_machine().weights(vectors), vectors)
+        return self.dual_coef_ @ self.support_vectors_
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n_samples,) for two classes (positive: the second), else a column for each class or pair.
@@ -428,18 +519,26 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         ``decision_function_shape="ovr"`` a class's score is the number of classes it wins against, and a fraction that
         says by how much.
         """
-        from sklearn.utils.multiclass import _ovr_decision_function
-
+        check_is_fitted(self)
+        if self._in_pairs and self.decision_function_shape == "ovr":
+            return finite_scores(np.concatenate([*self._voted(X, PairMachine.decisions)]))
         scores = self._pair_scores(X)
-        if scores.shape[1] == 1:
-            return scores[:, 0]
-        if self._one_vs_rest or self.decision_function_shape == "ovo":
-            return scores
-        return np.asarray(_ovr_decision_function(scores < 0, -scores, len(self.classes_)))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _pair_scores(self, X: Any) -> Array:
+        """Of every row and decision function."""
         check_is_fitted(self)
-        return self._scores(X, self._pair_coefficients()) + self.intercept_
+        if self._in_pairs:
+            return finite_scores(np.concatenate([*self._voted(X, PairMachine.scores)]))
+        return self._scores(X, self._dense_coefficients()) + self.intercept_
+
+    def _voted(self, X: Any, decide: Callable[[PairMachine, Array, int], Any]) -> Iterator[Any]:
+        """What ``decide`` makes of the kernel values of each block of rows."""
+        machine = self._pair_machine()
+        values = self._kernel_values(machine.largest_norm)
+        wide = len(machine.bias) if decide is PairMachine.scores else 0
+        for _, block in self._blocks(X, max(wide, 4 * self.dual_coef_.shape[1])):
+            yield decide(machine, values(block), block.shape[0])
 
     def predict(self, X: Any) -> Array:
         """The class label of every row.
@@ -452,27 +551,29 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if self.break_ties and k > 2:
             return np.asarray(self.classes_[self.decision_function(X).argmax(axis=1)])
-        return self._labels(self._pair_scores(X))
+        if not self._in_pairs:
+            return self._labels(self._pair_scores(X))
+        codes, first = [], 0
+        for found, bad in self._voted(X, PairMachine.winners):
+            if bad >= 0:
+                raise no_finite_score(first + bad)
+            codes.append(found)
+            first += len(found)
+        return np.asarray(self.classes_[np.concatenate(codes)])
 
     def _labels(self, scores: Array) -> Array:
         """The labels that the scores of all decision functions mean."""
-        k = len(self.classes_)
-        if k == 2:
+        if len(self.classes_) == 2:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
-        if self._one_vs_rest:
-            return np.asarray(self.classes_[scores.argmax(axis=1)])
-        votes = np.zeros((len(scores), k), dtype=np.int32)
-        for score, (i, j) in zip(scores.T, combinations(range(k), 2), strict=True):
-            votes[:, i] += score > 0
-            votes[:, j] += score <= 0
-        return np.asarray(self.classes_[votes.argmax(axis=1)])
+        codes = scores.argmax(axis=1) if self._one_vs_rest else self._pair_machine().winners_by(scores)
+        return np.asarray(self.classes_[codes])
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities, for ``loss="log", multi_class="ovr"``; those of several classes are normalised."""
+        """Class probabilities, for ``loss="log"``; of more than two classes for ``multi_class="ovr"``, normalised."""
         return class_probabilities(self.decision_function(X))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -603,14 +704,17 @@ n_features_in_, feature_names_in_
         lam = self._lam(total)
         part = Part(None, target, weight, loss, 1.0 / (lam * total))
         result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
-        self._lay_out(X, part.coefficients(result.W), result.b)
+        self._lay_out(X, result.W, result.b)
         self.n_iter_ = max(steps[0], 1)
         return self
 
-    @available_if(_takes_rows)  # type: ignore[untyped-decorator]
+    @available_if(_takes_rows)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`SVC.partial_fit`.
+
+        Unless ``solver`` is Pegasos, the coefficients are means of iterates; see
+        :meth:`LinearSVR.partial_fit <pegasos.LinearSVR.partial_fit>`.
 
         Returns
         -------
@@ -626,16 +730,20 @@ n_features_in_, feature_names_in_
         stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
         coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
         self._lay_out(stream.vectors, coef[0], b, stream.numbers)
-        self.n_iter_ = len(stream.trace)
+        self.n_iter_ = stream.calls
         return self
 
     def _fitted(self) -> tuple[Array, Array]:
         return self._dense_coefficients(), np.zeros(len(self.support_), dtype=np.int64)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_number("epsilon", low=0, strict=False)
+
     def _loss(self) -> Loss:
-        if self.loss == "epsilon_insensitive":
+        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
             return EpsilonInsensitive(self.epsilon)
-        if self.loss == "squared_epsilon_insensitive":
+        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
             return SquaredEpsilonInsensitive(self.epsilon)
         return losses.resolve(self.loss, ("regression",), "SVR")
 

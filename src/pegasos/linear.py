@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.metaestimators import available_if
 
 from pegasos import losses
+from pegasos._available import available_if
 from pegasos._data import Array, encode_labels, row_weights
 from pegasos._dataset import unpack
 from pegasos._estimator import all_or_nothing, class_probabilities
@@ -52,7 +52,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
         :mod:`pegasos.solvers` with its own parameters.
     tol : float, default=1e-3
-        Stop when the duality gap is at most ``tol`` times the objective (for every class).
+        Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
+        fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.
     max_iter : int, default=1000
         Stop after so many epochs (passes over the rows, or iterations of comparable cost).
     max_time : float, default=None
@@ -76,8 +77,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     random_state : int, RandomState or Generator, default=None
         Seed of the order in which rows are visited. None is 0: fits repeat.
     n_jobs : int, default=None
-        Threads. None: one thread and the serial algorithms. A number: the algorithms that can share their work, with
-        the same bits for any number of threads. −1: all cores.
+        Threads, used where they pay; the same bits for any number. None: one. −1: all processors this process may use.
     warm_start : bool, default=False
         Start from the last fit where the data have the same shape.
     verbose : bool, default=False
@@ -176,10 +176,17 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
+    def _check_parameters(self) -> None:
+        if isinstance(self.C, str):
+            raise ValueError(
+                f"C={self.C!r} must be a number > 0; other parameters go by name, as in "
+                "LinearSVC(penalty='l2', loss='hinge')"
+            )
+        super()._check_parameters()
+
     def _loss(self) -> Loss:
-        if self.multi_class not in ("ovr", "crammer_singer"):
-            raise ValueError(f"multi_class={self.multi_class!r} is neither 'ovr' nor 'crammer_singer'")
-        if self.penalty != "l2":
+        self._check_word("multi_class", ("ovr", "crammer_singer"))
+        if not isinstance(self.penalty, str) or self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r}: only 'l2' is offered")
         loss = losses.resolve(self.loss, ("margin", "joint"), "LinearSVC")
         if self.multi_class == "crammer_singer" and not isinstance(loss, CrammerSinger):
@@ -198,7 +205,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y : array of shape (n_samples,)
             Class labels, numbers or strings. Left out for a Dataset.
         sample_weight : array of shape (n_samples,), default=None
-            Weights ≥ 0; weight 2 is the row twice.
+            Weights ≥ 0; weight 2 is the row twice. A class without any weight stays in ``classes_``; with an
+            intercept it is not predicted.
 
         Returns
         -------
@@ -213,8 +221,6 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         if len(classes) < 2:
             raise ValueError(f"LinearSVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
         weight = row_weights(sample_weight, self._factors(classes, codes, labels), data.m)
-        if weight is not None and len(present := np.unique(codes[weight > 0])) < 2:
-            raise ValueError(f"sample_weight leaves one class only, where y has more: {classes.tolist()[present[0]]!r}")
         target, outputs = _targets(codes, len(classes), loss)
         result = self._solve(self._problem(data, loss, target, outputs, weight))
         self.classes_ = classes
@@ -227,7 +233,9 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
         The step size counts all rows seen so far. Rows are forgotten after the call, so the certificate has a primal
         value (of these rows) but no lower bound. Give ``lam``; without it λ = 1/(C·rows of the first call). After
-        :meth:`fit` it goes on from the fitted weights, with that fit's λ.
+        :meth:`fit` it goes on from the fitted weights, with that fit's λ. ``coef_`` is the last iterate, or a mean of
+        iterates with ``solver=Pegasos(output="average")`` or ``"suffix"``. ``trace_`` has a record a call; of more than
+        1,000 every other one goes.
 
         Parameters
         ----------
@@ -283,7 +291,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y, sample_weight = unpack(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
         from scipy.special import softmax  # takes as long to import as all the rest of this module
@@ -294,7 +302,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             return np.asarray(softmax(scores, axis=1))
         return class_probabilities(scores)
 
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_has_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithm of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
@@ -387,10 +395,14 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_number("epsilon", low=0, strict=False)
+
     def _loss(self) -> Loss:
-        if self.loss == "epsilon_insensitive":
+        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
             return EpsilonInsensitive(self.epsilon)
-        if self.loss == "squared_epsilon_insensitive":
+        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
             return SquaredEpsilonInsensitive(self.epsilon)
         return losses.resolve(self.loss, ("regression",), "LinearSVR")
 
@@ -415,6 +427,9 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
+
+        Unless ``solver`` is one of :class:`~pegasos.solvers.Pegasos`, ``Norma`` and ``SGD``, or their names, the
+        weights are the mean of the iterates of the last half to three quarters of the rows.
 
         Returns
         -------

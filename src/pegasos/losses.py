@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pegasos import _core
+from pegasos._suggest import did_you_mean
 
 __all__ = [
     "LOSSES",
@@ -53,6 +54,11 @@ class Loss:
         """The Lipschitz constant of the derivative; infinity for losses with a kink."""
         return float("inf")
 
+    @property
+    def steepness(self) -> float:
+        """The largest slope; infinity for losses that grow with the square of a deviation."""
+        return 1.0
+
     def core(self, n_classes: int = 2) -> Any:
         """The C++ loss; ``n_classes`` matters to the joint losses only."""
         values = dataclasses.astuple(self)
@@ -61,7 +67,13 @@ class Loss:
 
 def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
     value = getattr(loss, field)
-    if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not zero):
+    if (
+        not isinstance(value, Real)
+        or isinstance(value, bool)
+        or not np.isfinite(float(value))
+        or value < 0
+        or (value == 0 and not zero)
+    ):
         raise ValueError(f"{type(loss).__name__}: {field}={value!r} must be a number {'>=' if zero else '>'} 0")
 
 
@@ -101,6 +113,11 @@ class SquaredHinge(Loss):
     def smoothness(self) -> float:
         """2."""
         return 2.0
+
+    @property
+    def steepness(self) -> float:
+        """Infinity."""
+        return float("inf")
 
 
 @dataclass(frozen=True)
@@ -212,6 +229,11 @@ class SquaredEpsilonInsensitive(Loss):
         """2."""
         return 2.0
 
+    @property
+    def steepness(self) -> float:
+        """Infinity."""
+        return float("inf")
+
 
 @dataclass(frozen=True)
 class Squared(Loss):
@@ -232,6 +254,11 @@ class Squared(Loss):
     def smoothness(self) -> float:
         """1."""
         return 1.0
+
+    @property
+    def steepness(self) -> float:
+        """Infinity."""
+        return float("inf")
 
 
 @dataclass(frozen=True)
@@ -264,6 +291,11 @@ class Huber(Loss):
         """1."""
         return 1.0
 
+    @property
+    def steepness(self) -> float:
+        """δ."""
+        return float(self.delta)
+
 
 @dataclass(frozen=True)
 class Quantile(Loss):
@@ -288,8 +320,13 @@ class Quantile(Loss):
     piecewise_linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tau, Real) or not 0 < self.tau < 1:
+        if not isinstance(self.tau, Real) or isinstance(self.tau, bool) or not 0 < self.tau < 1:
             raise ValueError(f"Quantile: tau={self.tau!r} must lie strictly between 0 and 1")
+
+    @property
+    def steepness(self) -> float:
+        """The larger of τ and 1 − τ."""
+        return float(max(self.tau, 1 - self.tau))
 
 
 @dataclass(frozen=True)
@@ -316,8 +353,17 @@ class CrammerSinger(Loss):
     kind: ClassVar[Kind] = "joint"
 
     def __post_init__(self) -> None:
-        if self.cost is not None:
-            object.__setattr__(self, "cost", tuple(tuple(float(v) for v in row) for row in self.cost))
+        if self.cost is None:
+            return
+        try:
+            table = np.array(self.cost, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.zeros(0)
+        if table.ndim != 2:
+            raise ValueError(
+                f"CrammerSinger: cost={self.cost!r:.200} must be None or rows of numbers, one for each class"
+            )
+        object.__setattr__(self, "cost", tuple(map(tuple, table.tolist())))
 
     def matrix(self, n_classes: int) -> np.ndarray:
         """The cost matrix for ``n_classes`` classes, checked."""
@@ -382,7 +428,7 @@ LOSSES: dict[str, type[Loss]] = {
 
 
 #: What other libraries call some of them.
-_ELSEWHERE: dict[Any, str] = {"log_loss": "log", "squared_error": "squared", "logistic": "log", "pinball": "quantile"}
+_ELSEWHERE: dict[str, str] = {"log_loss": "log", "squared_error": "squared", "logistic": "log", "pinball": "quantile"}
 
 
 def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
@@ -394,9 +440,11 @@ def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
         found = LOSSES[loss]()
     else:
         if isinstance(loss, type) and issubclass(loss, Loss):
-            hint = f"; did you mean {loss.__name__}(), with parentheses?"
+            hint = f" (did you mean {loss.__name__}(), with parentheses?)"
+        elif isinstance(loss, str) and _ELSEWHERE.get(loss) in accepted:
+            hint = f" (did you mean {_ELSEWHERE[loss]!r}?)"
         else:
-            hint = f"; did you mean {_ELSEWHERE[loss]!r}?" if loss in _ELSEWHERE else ""
+            hint = did_you_mean(loss, accepted)
         raise ValueError(
             f"loss={loss!r} is unknown; {estimator} accepts {', '.join(accepted)} or a pegasos.losses object{hint}"
         )

@@ -12,6 +12,7 @@ import numpy as np
 
 from pegasos._data import Array
 from pegasos._dataset import unpack
+from pegasos._suggest import did_you_mean
 from pegasos._trace import Trace
 
 __all__ = ["ConvergenceDisplay", "SparsePathDisplay"]
@@ -20,6 +21,7 @@ X = Literal["seconds", "epochs"]
 Y = Literal["both", "suboptimality", "relative_gap"]
 
 _X_LABELS = {"seconds": "seconds", "epochs": "epochs (passes over the rows)"}
+_SHOWN = ("both", "suboptimality", "relative_gap")
 
 
 class ConvergenceDisplay:
@@ -33,8 +35,8 @@ class ConvergenceDisplay:
 
     Parameters
     ----------
-    traces : mapping of str to Trace
-        The runs by name.
+    traces : mapping of str to Trace, or Trace
+        The runs by name, or a single one.
     optimum : float, default=None
         The optimal objective, if it is known better than by the traces.
 
@@ -72,7 +74,13 @@ class ConvergenceDisplay:
     figure_: Any
     lines_: list[Any]
 
-    def __init__(self, traces: Mapping[str, Trace], *, optimum: float | None = None) -> None:
+    def __init__(self, traces: Mapping[str, Trace] | Trace, *, optimum: float | None = None) -> None:
+        if isinstance(traces, Trace):
+            traces = {"fit": traces}
+        if not isinstance(traces, Mapping):
+            raise TypeError(
+                f"traces is a {type(traces).__name__}; pass an estimator's trace_, or a dict of them by name"
+            )
         self.traces, self.optimum = dict(traces), optimum
         if not self.traces:
             raise ValueError("there is no trace to show")
@@ -142,7 +150,7 @@ class ConvergenceDisplay:
     @classmethod
     def from_traces(
         cls,
-        traces: Mapping[str, Trace],
+        traces: Mapping[str, Trace] | Trace,
         *,
         optimum: float | None = None,
         ax: Any = None,
@@ -154,8 +162,8 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        traces : mapping of str to Trace
-            The ``trace_`` of each fit, by the name it shall have in the legend.
+        traces : mapping of str to Trace, or Trace
+            The ``trace_`` of each fit, by the name it shall have in the legend; or that of a single one.
         optimum : float, default=None
             The optimal objective, if known.
         ax, x, y, **kwargs
@@ -187,9 +195,9 @@ class ConvergenceDisplay:
             This object, with ``ax_``, ``figure_`` and ``lines_``.
         """
         if x not in _X_LABELS:
-            raise ValueError(f"x={x!r} is neither 'seconds' nor 'epochs'")
-        if y not in ("both", "suboptimality", "relative_gap"):
-            raise ValueError(f"y={y!r} is none of 'both', 'suboptimality', 'relative_gap'")
+            raise ValueError(f"x={x!r} is neither 'seconds' nor 'epochs'{did_you_mean(x, _X_LABELS)}")
+        if y not in _SHOWN:
+            raise ValueError(f"y={y!r} is none of 'both', 'suboptimality', 'relative_gap'{did_you_mean(y, _SHOWN)}")
         ax = _new_axes() if ax is None else ax
         self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
         for name, trace in self.traces.items():
@@ -276,10 +284,7 @@ class SparsePathDisplay:
 
     def plot(self, ax: Any = None) -> Self:
         """Draw into ``ax``, or into new axes."""
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots()
+        ax = _new_axes() if ax is None else ax
         ax.plot(self.sizes, 100 * self.errors, marker=".", label="compressed")
         ax.axhline(100 * self.reference[1], linestyle="--", color="gray", label=f"reference, {self.reference[0]}")
         ax.set_xscale("symlog", linthresh=1)

@@ -21,7 +21,9 @@ from pegasos._reduced import reduced_set
 from pegasos._reference import Pair, Reference
 from pegasos._span import project
 from pegasos._sparse_path import Guarantee, RandomizedClassifier, SparsePath
+from pegasos._suggest import did_you_mean
 from pegasos._targets import class_labels
+from pegasos._threads import with_one_blas_thread
 from pegasos.kernel import SVC
 from pegasos.solvers import KernelSolver, Solver
 
@@ -41,6 +43,7 @@ POWER, STEPS, GAIN, TOGETHER = 0.25, 5, 0.02, 32
 SHARE = 0.1
 
 
+@with_one_blas_thread
 def sparsify(
     model: Any,
     X: Any,
@@ -99,7 +102,8 @@ def sparsify(
     cache_size : float, default=200
         Megabytes of kernel rows kept.
     n_jobs : int, default=None
-        Threads; the same bits for any number. None: those of the model, or one.
+        Threads, used where they pay; the same bits for any number. None: those of the model, or one. −1: all
+        processors this process may use.
 
     Returns
     -------
@@ -153,12 +157,14 @@ def _check(
         raise ValueError(f"max_support={max_support!r} must be a whole number >= 0 or None")
     if not number(tol) or tol <= 0:
         raise ValueError(f"tol={tol!r} must be a number > 0")
-    if step != "polyak" and (not number(step) or step <= 0):
+    if not (isinstance(step, str) and step == "polyak") and (not number(step) or step <= 0):
         raise ValueError(f"step={step!r} must be 'polyak' or a number > 0")
-    if variant not in ("projection", "aggressive", "basic"):
-        raise ValueError(f"variant={variant!r} is none of 'projection', 'aggressive', 'basic'")
-    if bias not in ("learn", "keep"):
-        raise ValueError(f"bias={bias!r} is neither 'learn' nor 'keep'")
+    variants = ("projection", "aggressive", "basic")
+    if not isinstance(variant, str) or variant not in variants:
+        hint = did_you_mean(variant, variants)
+        raise ValueError(f"variant={variant!r} is none of 'projection', 'aggressive', 'basic'{hint}")
+    if not isinstance(bias, str) or bias not in ("learn", "keep"):
+        raise ValueError(f"bias={bias!r} is neither 'learn' nor 'keep'{did_you_mean(bias, ('learn', 'keep'))}")
     if not isinstance(refit, bool | np.bool_):
         raise ValueError(f"refit={refit!r} must be True or False")
     if variant == "projection" and not refit:
@@ -425,9 +431,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        _check(
-            self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, float(self.cache_size)
-        )
+        _check(self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, self.cache_size)
         _check_move(self.move, bool(self.refit), self.variant)
         if isinstance(self.cv, Real):
             self._check_number("cv", low=2, strict=False, whole=True)
@@ -494,12 +498,12 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
     def _chosen_size(self, reference: SVC, X: Any, y: Array, merged: Merged) -> int:
         """The fewest support vectors whose held-out error is within a standard error of the least."""
         pairwise = self.kernel == "precomputed"
-        wrong, total = np.zeros(len(SHARES)), 0.0
+        wrong, total, classes = np.zeros(len(SHARES)), 0.0, len(np.unique(y[merged.weight > 0]))
         machine = self._reference()
         machine.set_params(gamma=reference._gamma, checkpoint=None, callback=None, verbose=False)
         for inner, outer in self._splits(merged, y):
             train, test = np.flatnonzero(inner), np.flatnonzero(outer)
-            if not len(test) or len(np.unique(y[train])) < len(reference.classes_):
+            if not len(test) or len(np.unique(y[train])) < max(classes, 2):
                 continue
             inside = X[train][:, train] if pairwise else X[train]
             outside = X[test][:, train] if pairwise else X[test]

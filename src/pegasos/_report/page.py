@@ -110,8 +110,10 @@ def _swatch(i: int) -> Markup:
 
 
 def _state(run: Run) -> Markup:
-    good = run.certificate.converged
-    return tag("span", "converged" if good else "not converged", class_="good" if good else "bad")
+    c = run.certificate
+    good = c.converged or c.goal_reached
+    state = "converged" if c.converged else "the solver's own goal was reached" if good else "not converged"
+    return tag("span", state, class_="good" if good else "bad")
 
 
 def _metric(evaluation: Evaluation | None, name: str) -> str:
@@ -189,6 +191,7 @@ def _certificate(run: Run, level: int) -> Markup:
         ("objective P", number(c.primal, 7)),
         ("lower bound D", "−∞" if c.dual is None else number(c.dual, 7)),
         ("relative gap", number(c.relative_gap, 3)),
+        *([] if c.restricted_gap is None else [("gap of the restricted problem", number(c.restricted_gap, 3))]),
         ("epochs", f"{c.epochs:.1f}"),
         ("training time", duration(c.seconds)),
     ]

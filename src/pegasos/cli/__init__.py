@@ -6,16 +6,19 @@ neither NumPy nor scikit-learn.
 
 from __future__ import annotations
 
-import io
+import contextlib
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
-from pegasos.cli._exit import BAD, BROKEN_PIPE, BUG, Failure
-from pegasos.cli._parser import parse
-from pegasos.cli._startup import light_imports
+from pegasos.cli._exit import BAD, BROKEN_PIPE, BUG, Failure, reason
+from pegasos.cli._options import as_options
+from pegasos.cli._signals import Signals
+from pegasos.cli._startup import light_imports, prepare_streams
+
+if TYPE_CHECKING:
+    from typing import TextIO
 
 __all__ = ["main"]
 
@@ -32,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0: done. 1: something given cannot be used. 2: wrong usage. 3: trained and saved, but not converged.
-        70: a bug. 130 and 143: ended by Ctrl-C or SIGTERM (a model trained so far is saved). 141: nobody reads the
-        output any more.
+        70: a bug. 129, 130 and 143: ended by SIGHUP, Ctrl-C or SIGTERM (a model trained so far is saved). 141: nobody
+        reads the output any more.
 
     Examples
     --------
@@ -43,28 +46,36 @@ def main(argv: Sequence[str] | None = None) -> int:
     0
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None and isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a λ that a terminal cannot show is no reason to fail
-    ended_by = _Signals()
+    signals = Signals()
+    options: list[str] = []
     try:
-        with ended_by, light_imports():
+        with signals, light_imports():
+            if argv is None:
+                prepare_streams()
+            from pegasos.cli._parser import parse
+
             args = parse(words)
-            args.words, args.signals = words, ended_by
+            args.words, args.signals = words, signals
+            options = args.parser.options
             code = int(args.run(args))
-            sys.stdout.flush()
-            return code
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return signals.code if signals.pending else code
     except SystemExit as stop:  # argparse: --help, --version and usage errors
         return stop.code if isinstance(stop.code, int) else BAD
     except Failure as failure:
-        return _complain(str(failure), failure.code)
+        return _complain(as_options(str(failure), options, words), failure.code)
     except KeyboardInterrupt:
-        return _complain("interrupted before there was anything to save", 128 + ended_by.last)
+        return _complain("interrupted before there was anything to save", signals.code)
     except BrokenPipeError:
-        # Whoever read our output has gone. Python would complain once more when it flushes on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of(sys.stdout)
         return BROKEN_PIPE
     except (OSError, ValueError, MemoryError, ImportError) as error:
-        return _complain(_reason(error), BAD)
+        # With the terminal that a SIGHUP took away, what was to be said there is no error.
+        code = signals.code if isinstance(error, OSError) and signals.last is not None else BAD
+        _complain(as_options(reason(error), options, words), code)
+        _let_go_of(sys.stdout)
+        return code
     except Exception as error:
         if os.environ.get("PEGASOS_TRACEBACK"):
             raise
@@ -72,34 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    print(f"pegasos: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # there is nobody left to tell
+        print(f"pegasos: {message}", file=sys.stderr, flush=True)
     return code
 
 
-def _reason(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    if isinstance(error, MemoryError):
-        return "out of memory; pegasos convert makes a folder that is trained on from disk"
-    return str(error) or type(error).__name__
-
-
-class _Signals:
-    """SIGTERM ends a command like Ctrl-C does; ``last`` is the number of the signal that came."""
-
-    def __init__(self) -> None:
-        self.last = int(signal.SIGINT)
-
-    def _handle(self, number: int, frame: Any) -> None:
-        self.last = number
-        raise KeyboardInterrupt
-
-    def __enter__(self) -> None:
-        try:
-            self._before = signal.signal(signal.SIGTERM, self._handle)
-        except ValueError:  # not the main thread: leave signals to whoever runs us
-            self._before = None
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
+def _let_go_of(stream: TextIO | None) -> None:
+    """If nothing can be written to the stream any more, Python need not complain once more when it flushes on exit."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

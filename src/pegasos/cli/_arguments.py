@@ -28,6 +28,17 @@ def add_threads(group: Any) -> None:
     group.add_argument("--threads", metavar="N", type=threads, help="threads to read with (default 1)")
 
 
+def add_memory(group: Any, *, default: int) -> None:
+    """An option of commands that read block by block; ``default`` in megabytes."""
+    group.add_argument(
+        "--memory",
+        metavar="MB",
+        type=megabytes,
+        default=default << 20,
+        help=f"megabytes that a block of rows may take while it is read (default {default})",
+    )
+
+
 def add_talking(parser: Any, *, json: str | None = None, quiet: str = "say nothing but errors") -> None:
     """What to print: ``json`` says what as JSON."""
     if json:
@@ -75,6 +86,16 @@ def whole(text: str, low: int, high: int) -> int:
 def count(text: str) -> int:
     """At least 1."""
     return whole(text, 1, 2**62)
+
+
+def size(text: str) -> int:
+    """At least 0."""
+    return whole(text, 0, 2**62)
+
+
+def megabytes(text: str) -> int:
+    """Bytes, given in megabytes."""
+    return whole(text, 1, 2**40) << 20
 
 
 def folds(text: str) -> int:

@@ -73,7 +73,15 @@ def certificate(estimator: Any) -> Outcome:
     """The certificate."""
     c = estimator.certificate_
     bounds = {name: finite(getattr(c, name)) for name in ("primal", "dual", "gap", "relative_gap")}
-    return Outcome(**bounds, converged=c.converged, reason=c.reason, epochs=float(c.epochs), seconds=float(c.seconds))
+    return Outcome(
+        **bounds,
+        converged=c.converged,
+        reason=c.reason,
+        epochs=float(c.epochs),
+        seconds=float(c.seconds),
+        goal_reached=c.goal_reached,
+        restricted_gap=None if c.restricted_gap is None else finite(c.restricted_gap),
+    )
 
 
 def trace(estimator: Any) -> tuple[Point, ...]:

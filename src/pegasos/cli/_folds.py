@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pegasos._data import Array
+from pegasos._memory import TooManyColumns
 from pegasos._record import CrossValidation
 from pegasos.cli._exit import Failure
 from pegasos.cli._metrics import tally_for
@@ -35,6 +36,8 @@ def cross_validate(plan: Plan, rows: Rows, folds: int, progress: Progress) -> Cr
             warnings.simplefilter("ignore")  # a gap that is not quite closed matters little to a score
             try:
                 model.fit(X, y, weight)
+            except TooManyColumns as error:
+                raise rows.too_wide(error.columns, error.cost) from None
             except ValueError as error:
                 raise Failure(f"{rows.source}: fold {k + 1} of {folds}: {error}") from None
         X, y, _ = rows.take(np.flatnonzero(fold == k))

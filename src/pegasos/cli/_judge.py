@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pegasos._data import Array
 from pegasos._record import Evaluation
 from pegasos.cli._exit import Failure
+from pegasos.cli._match import Match
 from pegasos.cli._metrics import tally_for
-from pegasos.cli._rows import Fitter
 
 
-def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], source: str) -> Evaluation:
+def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], match: Match) -> Evaluation:
     """How well the model predicts the targets of the rows.
 
     Raises Failure if there are none, or if they are of another kind than the model's.
     """
-    fitted, tally = Fitter(model.n_features_in_, source), tally_for(model)
+    source, tally = match.source, tally_for(model)
     text = hasattr(model, "classes_") and model.classes_.dtype.kind not in "iufb"
     for X, y in blocks:
         if y is None:
@@ -26,12 +27,19 @@ def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], source: str) -
         if (y.dtype.kind not in "iufb") != text:
             kinds = ("numbers", "text") if text else ("text", "numbers")
             raise Failure(f"{source}: the targets are {kinds[0]}, but those of the model are {kinds[1]}")
-        tally.add(y, called(model.predict, fitted(X)))
+        tally.add(y, called(model.predict, match(X)))
     return tally.evaluation(source)
 
 
 def called(method: Any, X: Any) -> Any:
-    """``method(X)``. Models that know names of features are not surprised by rows without."""
+    """``method(X)`` for rows whose columns are matched already."""
+    with matched():
+        return method(X)
+
+
+@contextmanager
+def matched() -> Iterator[None]:
+    """Models that know names of columns are not surprised by rows without: ``Match`` has seen to the columns."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return method(X)
+        yield

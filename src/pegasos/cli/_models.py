@@ -5,15 +5,54 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from pegasos._devices import open_special
+from pegasos._suggest import did_you_mean
 from pegasos.cli import _startup
 from pegasos.cli._exit import Failure
 
-_ENDINGS = {".liblinear": "liblinear", ".libsvm": "libsvm", ".onnx": "onnx"}
+_ENDINGS = {
+    ".model": "pegasos",
+    ".safetensors": "pegasos",
+    ".liblinear": "liblinear",
+    ".libsvm": "libsvm",
+    ".onnx": "onnx",
+}
 
 
 def format_of(path: str, asked: str | None) -> str:
-    """The format to write: what was asked for, or else what the ending says."""
-    return asked or _ENDINGS.get(Path(path).suffix.lower(), "pegasos")
+    """The format to write: what was asked for, or else what the ending says; a name without ending is ours.
+
+    Raises Failure for an ending that promises something else. A number behind a dot is no ending but a version.
+    """
+    ending = Path(path).suffix.lower()
+    if asked is not None:
+        return asked
+    if not ending or ending[1:].isdigit():
+        return "pegasos"
+    if ending not in _ENDINGS:
+        raise Failure(
+            f"{path}: no format of models has the ending {ending}{did_you_mean(ending, _ENDINGS)}; there are "
+            f"{', '.join(f'{end} ({form})' for end, form in _ENDINGS.items())}. Choose one of them, or give the "
+            "format with --format"
+        )
+    return _ENDINGS[ending]
+
+
+def check_classes(form: str, y: Any, *, kernel: bool) -> None:
+    """Refuse labels that a format cannot hold before a model of them is trained; ValueError."""
+    if form not in ("liblinear", "libsvm"):
+        return
+    import numpy as np
+
+    from pegasos.io._text import whole_labels
+
+    classes = np.unique(y)
+    whole_labels(classes, f"{form} model")
+    if form == "libsvm" and len(classes) > 2 and not kernel:
+        raise ValueError(
+            f"a libsvm model of {len(classes)} classes compares them in pairs, which linear machines do not; use "
+            "--format liblinear or pegasos"
+        )
 
 
 def kind_of(path: str) -> str | None:
@@ -47,12 +86,25 @@ def load(path: str) -> Any:
     return readers[kind](path)
 
 
-def save(model: Any, path: str, form: str) -> None:
-    """Write a model, whole or not at all."""
+def save(model: Any, path: str, form: str, dtype: str | None = None) -> None:
+    """Write a model: a file whole or not at all, to a device or a pipe as it is. ``dtype``: of numbers in ONNX."""
+    special = open_special(path)
+    if special is None:
+        _save_file(model, path, form, dtype)
+        return
+    from tempfile import TemporaryDirectory
+
+    with special, TemporaryDirectory() as folder:
+        whole = Path(folder) / "model"
+        _save_file(model, str(whole), form, dtype)
+        special.write(whole.read_bytes())
+
+
+def _save_file(model: Any, path: str, form: str, dtype: str | None) -> None:
     from pegasos import io
     from pegasos._atomic import replace_file
 
     if form == "onnx":
-        replace_file(path, io.to_onnx(model).SerializeToString())
+        replace_file(path, io.to_onnx(model, dtype=dtype or "float32").SerializeToString())
     else:
         {"pegasos": io.save, "liblinear": io.write_liblinear, "libsvm": io.write_libsvm}[form](model, path)

@@ -141,6 +141,9 @@ def _loss(args: argparse.Namespace) -> Any:
 
 
 def _solver(args: argparse.Namespace) -> Any:
+    name = args.solver.partition(":")[0]
+    if name in solvers.KERNEL_SOLVERS and name not in solvers.SOLVERS:
+        raise ValueError(f"--solver {name} is for kernel machines; add --kernel, rbf say")
     solver = _spec.parse(args.solver, solvers.SOLVERS, "--solver")
     return solver if ":" in args.solver else solver.name
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import shutil
@@ -18,11 +19,13 @@ _EVERY = 0.25  # seconds between two drawings while nothing else happens
 class Progress:
     """A context manager; ``callback`` is for an estimator, ``stage`` names what happens when there is no fit.
 
+    ``say`` writes remarks, on terminals and elsewhere.
+
     A thread draws the time that has passed between two checkpoints, which can be far apart on large data.
     """
 
     def __init__(self, *, quiet: bool, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
+        self._stream, self._quiet = stream or sys.stderr, quiet
         self._shown = not quiet and self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._lock, self._over = threading.Lock(), threading.Event()
         self._stage, self._began = "", time.perf_counter()
@@ -37,15 +40,30 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._over.set()
+        self._over.set()
+        if self._thread.is_alive():
             self._thread.join()
+        if self._shown:
             self._write("")
 
     def stage(self, text: str) -> None:
         """Something that takes a while begins."""
         with self._lock:
             self._stage, self._began = text, time.perf_counter()
+        self._draw()
+
+    def say(self, remark: str) -> None:
+        """A line that stays, unless all is to be quiet."""
+        if not self._quiet:
+            self.warn(remark)
+
+    def warn(self, remark: str) -> None:
+        """A line that stays, in any case."""
+        with self._lock:
+            if self._shown:
+                self._write("")
+            with contextlib.suppress(OSError):
+                print(f"pegasos: {remark}", file=self._stream, flush=True)
         self._draw()
 
     def fitting(self, rows: int, tol: float, max_iter: int | None, max_time: float | None) -> None:
@@ -99,8 +117,11 @@ class Progress:
 
     def _write(self, line: str) -> None:
         width = shutil.get_terminal_size().columns - 1
-        self._stream.write("\r\x1b[K" + line[:width])
-        self._stream.flush()
+        try:
+            self._stream.write("\r\x1b[K" + line[:width])
+            self._stream.flush()
+        except OSError:  # the terminal is gone, which is no reason to end a fit
+            self._shown = False
 
 
 def _short(value: float) -> str:

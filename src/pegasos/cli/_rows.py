@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from pegasos import io
 from pegasos._data import Array
+from pegasos._memory import TooManyColumns, row_of_last_column
 from pegasos.cli._exit import Failure
 from pegasos.cli._labels import label_text
+from pegasos.io._convert import format_of
+from pegasos.io._svmlight import line_of_row
 
 
 @dataclass(frozen=True)
@@ -24,18 +27,48 @@ class Rows:
     X: Any
     y: Array
     names: list[str] | None = None
+    path: str = "-"
+    first_index: int = 1
 
     @property
     def on_disk(self) -> bool:
         """Whether the rows are a dataset's folder."""
         return isinstance(self.X, io.Dataset)
 
+    @property
+    def matrix(self) -> Any:
+        """The rows themselves, in memory or mapped."""
+        return self.X.X if self.on_disk else self.X
+
     def fit(self, model: Any) -> None:
         """Fit a model to the rows."""
-        if self.on_disk:
-            model.fit(self.X)
-        else:
-            model.fit(self.X, self.y)
+        try:
+            if self.on_disk:
+                model.fit(self.X)
+            else:
+                model.fit(self.X, self.y)
+        except TooManyColumns as error:
+            raise self.too_wide(error.columns, error.cost) from None
+
+    def too_wide(self, columns: int, cost: str) -> Failure:
+        """What to say of more columns than can be: where they come from, what they cost, what helps."""
+        row = row_of_last_column(self.matrix)
+        if row is None:
+            return Failure(f"{self.source}: has {columns} columns, and {cost}. Use fewer")
+        line = None if self.on_disk or self.path == "-" else line_of_row(self.path, row)
+        where = f"row {row + 1}" if line is None else f"line {line}"
+        return Failure(
+            f"{self.source}, {where}: index {columns - 1 + self.first_index} makes {columns} columns, and {cost}. "
+            "Correct the index if it is a mistake, or number the features without gaps"
+        )
+
+    def check_support(self) -> None:
+        """Refuse sparse rows so wide that no model file holds them as support vectors, before they are trained on."""
+        from pegasos.io._support import WIDEST  # takes all of scikit-learn along
+
+        if sparse.issparse(self.matrix) and (columns := self.matrix.shape[1]) > WIDEST:
+            cost = f"the support vectors of a model file have {WIDEST} at most"
+            raise self.too_wide(columns, cost)
 
     def take(self, chosen: Array) -> tuple[Any, Array, Array | None]:
         """Some of the rows with their targets and weights, in memory."""
@@ -67,65 +100,60 @@ def read(path: str, *, regression: bool, n_features: int | None, zero_based: boo
     if _is_folder(path):
         X = io.open_dataset(path)
         if X.y is None:
-            raise Failure(f"{path}: was converted without targets; name them with pegasos convert … --target")
+            raise Failure(f"{path}: was converted without targets; convert it again, with --target")
         y = X.y
         names = list(X.feature_names) if X.feature_names is not None else None
     else:
         X, y = io.read_svmlight(path, n_features=n_features, zero_based=zero_based, n_jobs=threads)
-    source = name_of(path)
+    source, first = name_of(path), 0 if zero_based else 1
     if not X.shape[0]:
         raise Failure(f"{source}: there are no rows")
     if not X.shape[1]:
         raise Failure(f"{source}: no row has a feature; set --n-features to train on rows that are all zero")
-    return Rows(source, X, _targets(y, source, regression=regression), names)
+    return Rows(source, X, _targets(y, source, regression=regression), names, path, first)
 
 
-def blocks(path: str, *, zero_based: bool, threads: int | None) -> Iterator[tuple[Any, Array | None]]:
-    """Rows and targets of a file or folder, in blocks that take 256 MB at most while they are read."""
-    if _is_folder(path):
-        data = io.open_dataset(path)
-        for first, X in data.blocks():
-            yield X, None if data.y is None else data.y[first : first + X.shape[0]]
-    else:
-        yield from io.iter_svmlight(path, zero_based=zero_based, n_jobs=threads)
+@dataclass(frozen=True)
+class Blocks:
+    """Rows and targets, piece by piece; ``names`` are those of the columns, where known."""
+
+    source: str
+    names: tuple[str, ...] | None
+    pieces: Iterator[tuple[Any, Array | None]]
 
 
-class Fitter:
-    """Makes rows as wide as a model. Features it does not know are ignored, as in LIBLINEAR, and said so once."""
-
-    def __init__(self, columns: int, source: str) -> None:
-        self._columns, self._source, self._said = columns, source, False
-
-    def __call__(self, X: Any) -> Any:
-        """The rows, as wide as the model."""
-        columns, sparse = self._columns, hasattr(X, "indices")
-        if X.shape[1] == columns:
-            return X
-        if not sparse:
-            raise Failure(f"{self._source}: has {X.shape[1]} columns, but the model was trained on {columns}")
-        if X.shape[1] < columns:
-            return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], columns))
-        if not self._said and (X.indices >= columns).any():
-            print(f"pegasos: {self._source}: features beyond the model's {columns} are ignored", file=sys.stderr)
-            self._said = True
-        return X[:, :columns]
-
-
-_CONVERTIBLE = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+def blocks(path: str, *, zero_based: bool, threads: int | None, memory: int) -> Blocks:
+    """Rows and targets of a file or folder, in blocks that take ``memory`` bytes at most while they are read."""
+    if not _is_folder(path):
+        pieces = io.iter_svmlight(path, zero_based=zero_based, n_jobs=threads, memory=memory)
+        return Blocks(name_of(path), None, pieces)
+    data = io.open_dataset(path)
+    y = data.y
+    pieces = ((X, None if y is None else y[first : first + X.shape[0]]) for first, X in data.blocks())
+    return Blocks(path, data.feature_names, pieces)
 
 
 def _is_folder(path: str) -> bool:
     """Whether the rows are in a folder; files that only ``convert`` reads are refused."""
     if path == "-":
         return False
-    if Path(path).suffix.lower() in _CONVERTIBLE:
+    if Path(path).is_dir():
+        return True
+    if format_of(path) != "svmlight":
         raise Failure(f"{path}: convert it first: pegasos convert {path} FOLDER; then give FOLDER in its place")
-    return Path(path).is_dir()
+    return False
 
 
 def name_of(path: str) -> str:
     """What to call a source."""
     return "standard input" if path == "-" else path
+
+
+def check_alike(test: Rows, rows: Rows) -> None:
+    """Refuse test rows whose targets are of another kind than those to train on, before an hour goes into training."""
+    kinds = ["numbers" if y.dtype.kind in "iufb" else "text" for y in (test.y, rows.y)]
+    if kinds[0] != kinds[1]:
+        raise Failure(f"{test.source}: the targets are {kinds[0]}, but those of {rows.source} are {kinds[1]}")
 
 
 def _targets(y: Array, source: str, *, regression: bool) -> Array:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from pegasos._suggest import did_you_mean
+
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
 
@@ -16,7 +18,7 @@ def parse(text: str, table: Mapping[str, type], what: str) -> Any:
     """
     name, colon, rest = text.partition(":")
     if name not in table:
-        raise ValueError(f"{what} {name!r} is unknown; it can be {', '.join(table)}")
+        raise ValueError(f"{what} {name!r} is unknown{did_you_mean(name, table)}; it can be {', '.join(table)}")
     kind = table[name]
     known = [field.name for field in dataclasses.fields(kind)]
     values: dict[str, Any] = {}
@@ -26,7 +28,7 @@ def parse(text: str, table: Mapping[str, type], what: str) -> Any:
             raise ValueError(f"{what} {text!r}: {item!r} must be written {name}:parameter=value")
         if key not in known:
             accepted = f"it has {', '.join(known)}" if known else "it has none"
-            raise ValueError(f"{what} {name!r} has no parameter {key!r}; {accepted}")
+            raise ValueError(f"{what} {name!r} has no parameter {key!r}{did_you_mean(key, known)}; {accepted}")
         if key in values:
             raise ValueError(f"{what} {text!r} gives {key!r} twice")
         values[key] = _value(value)

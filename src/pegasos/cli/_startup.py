@@ -1,4 +1,6 @@
-"""Importing NumPy, SciPy and scikit-learn without those of their parts that take long and are not used here.
+"""What a process needs before it does anything: standard streams, and imports that are quick.
+
+NumPy, SciPy and scikit-learn are imported without those of their parts that take long and are not used here.
 
 They import statistics, special functions, Fortran and testing tools, pandas and (through joblib) asyncio, which take
 longer than all the rest. Only the command line does without: in a user's program imports are the user's.
@@ -6,9 +8,11 @@ longer than all the rest. Only the command line does without: in a user's progra
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
@@ -28,6 +32,23 @@ _LATE = frozenset(
 )
 
 
+def prepare_streams() -> None:
+    """Make the standard streams usable: those that are closed, and those whose encoding has not every letter.
+
+    The descriptors of closed ones are taken, so that no file that is opened later gets the number of one, and what is
+    printed to it. Messages are dropped; reading standard input, or writing files to standard output, is an error.
+    """
+    for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, flags)  # gets the lowest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for print, None means standard output
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a λ that a terminal cannot show is no reason to fail
+
+
 class _Late:
     """Finds the modules in ``_LATE`` as everybody does; they are run when somebody looks inside (``LazyLoader``)."""
 
@@ -42,7 +63,7 @@ class _Late:
         return spec
 
 
-@contextmanager
+@contextlib.contextmanager
 def light_imports() -> Iterator[None]:
     """While inside, what is in ``_LATE`` is loaded when it is used."""
     sys.meta_path.insert(0, _Late)

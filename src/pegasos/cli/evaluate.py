@@ -18,13 +18,13 @@ def run(args: argparse.Namespace) -> int:
     with Progress(quiet=args.quiet) as progress:
         progress.stage(f"evaluating {args.model}")
         model = _models.load(args.model)
-        from pegasos.cli import _judge, _rows, _say
+        from pegasos.cli import _judge, _match, _rows, _say
 
-        source = _rows.name_of(args.data)
-        blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads)
-        found = _judge.judge(model, blocks, source)
+        blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
+        match = _match.Match.with_model(blocks.source, blocks.names, model, progress.say)
+        found = _judge.judge(model, blocks.pieces, match)
     if not found.rows:
-        raise Failure(f"{source}: there are no rows")
+        raise Failure(f"{found.source}: there are no rows")
     if args.json:
         print(json.dumps(asdict(found), ensure_ascii=False))
         return OK

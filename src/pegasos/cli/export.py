@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from pegasos.cli import _models, _output
 from pegasos.cli._exit import OK
@@ -13,7 +14,16 @@ def run(args: argparse.Namespace) -> int:
     _output.check_target(args.output, "the model")
     _output.check_distinct({"the model": args.model}, {"the exported model": args.output})
     form = _models.format_of(args.output, args.format)
-    _models.save(_models.load(args.model), args.output, form)
+    if args.dtype is not None and form != "onnx":
+        args.usage_error(f"--dtype is for ONNX models, not for {form}")
+    model = _models.load(args.model)
+    _models.save(model, args.output, form, args.dtype)
     if not args.quiet:
+        if form != "pegasos" and hasattr(model, "feature_names_in_"):
+            print(
+                f"pegasos: {args.output}: {form} models have no column names; give it columns in the order of "
+                f"{args.model}",
+                file=sys.stderr,
+            )
         print(f"{args.output}: {form}")
     return OK

@@ -50,8 +50,13 @@ def _model(path: str) -> dict[str, Any]:
         for name in ("primal", "dual", "relative_gap"):
             facts[name.replace("_", " ")] = _describe.finite(getattr(certificate, name))
         facts |= {"converged": certificate.converged, "reason": certificate.reason}
+        if certificate.goal_reached:
+            facts["goal reached"] = True
+        if certificate.restricted_gap is not None:
+            facts["restricted gap"] = _describe.finite(certificate.restricted_gap)
         facts |= {"epochs": float(certificate.epochs), "seconds": float(certificate.seconds)}
-    names = getattr(model, "feature_names_in_", None)
+    if (names := getattr(model, "feature_names_in_", None)) is not None:
+        facts["names"] = list(names)
     features = _describe.features(model, None if names is None else list(names), most=5)
     if features is None:
         return facts
@@ -102,7 +107,8 @@ def _data(args: argparse.Namespace) -> dict[str, Any]:
     rows = columns = entries = 0
     counts: dict[Any, int] = {}
     low, high, targets = float("inf"), float("-inf"), False
-    for X, y in _rows.blocks(args.path, zero_based=args.zero_based, threads=args.threads):
+    blocks = _rows.blocks(args.path, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
+    for X, y in blocks.pieces:
         rows, columns = rows + X.shape[0], max(columns, X.shape[1])
         entries += int(X.nnz) if hasattr(X, "nnz") else int(X.size)
         if y is None:
@@ -116,6 +122,8 @@ def _data(args: argparse.Namespace) -> dict[str, Any]:
             low, high = min(low, float(y.min())), max(high, float(y.max()))
     facts: dict[str, Any] = {"kind": "dataset folder" if folder else "svmlight text"}
     facts |= {"rows": rows, "columns": columns, "entries": entries}
+    if blocks.names is not None:
+        facts["names"] = list(blocks.names)
     facts["density"] = entries / (rows * columns) if rows and columns else 0.0
     if 0 < len(counts) <= _MOST_LABELS:
         facts["labels"] = {label_text(label): count for label, count in sorted(counts.items())}

@@ -21,15 +21,15 @@ def run(args: argparse.Namespace) -> int:
         progress.stage(f"loading {args.model}")
         model = _models.load(args.model)
         lines = _lines(model, args)
-        from pegasos.cli import _rows
+        from pegasos.cli import _match, _rows
 
-        source = _rows.name_of(args.data)
-        fitted, done = _rows.Fitter(model.n_features_in_, source), 0
+        blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
+        match, done = _match.Match.with_model(blocks.source, blocks.names, model, progress.say), 0
         with _output.writing(args.output) as file:
             if (header := _header(model, args)) is not None:
                 file.write(header)
-            for X, _ in _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads):
-                file.writelines(lines(fitted(X)))
+            for X, _ in blocks.pieces:
+                file.writelines(lines(match(X)))
                 done += X.shape[0]
                 progress.stage(f"{done:,} rows predicted")
     return OK

@@ -20,37 +20,38 @@ def run(args: argparse.Namespace) -> int:
         progress.stage(f"compressing {args.model}")
         model = _models.load(args.model)
         from pegasos import SVC, sparsify
-        from pegasos.cli import _rows
+        from pegasos.cli import _judge, _match, _rows
 
         if not isinstance(model, SVC):
             raise Failure(f"{args.model}: is a {type(model).__name__}; only kernel classifiers have support vectors")
-        width = _rows.Fitter(model.n_features_in_, args.data)
 
         def read(path: str) -> tuple[Any, Any]:
             options = {"regression": False, "zero_based": args.zero_based, "threads": args.threads}
             rows = _rows.read(path, n_features=None, **options)
-            return (rows.X if rows.on_disk else width(rows.X)), rows.y
+            match = _match.Match.with_model(rows.source, rows.names, model, progress.say)
+            return match(rows.matrix), rows.y
 
         X, y = read(args.data)
-        path = sparsify(
-            model,
-            X,
-            y,
-            max_support=args.max_support,
-            variant=args.variant,
-            refit=not args.no_refit,
-            tol=args.tol,
-            validation=None if args.validation is None else read(args.validation),
-            n_jobs=args.threads,
-        )
-        small = path.at()
-        facts = {
-            "model": args.output,
-            "support": len(small.support_),
-            "reference_support": len(model.support_),
-            "training_error": 1.0 - small.score(X, y),
-            "reference_training_error": 1.0 - model.score(X, y),
-        }
+        with _judge.matched():
+            path = sparsify(
+                model,
+                X,
+                y,
+                max_support=args.max_support,
+                variant=args.variant,
+                refit=not args.no_refit,
+                tol=args.tol,
+                validation=None if args.validation is None else read(args.validation),
+                n_jobs=args.threads,
+            )
+            small = path.at()
+            facts = {
+                "model": args.output,
+                "support": len(small.support_),
+                "reference_support": len(model.support_),
+                "training_error": 1.0 - small.score(X, y),
+                "reference_training_error": 1.0 - model.score(X, y),
+            }
         _models.save(small, args.output, form)
     if args.json:
         print(json.dumps(facts, ensure_ascii=False))

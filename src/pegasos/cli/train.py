@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from pegasos._devices import is_special
 from pegasos.cli import _output
-from pegasos.cli._exit import NOT_CONVERGED, OK, Failure
-from pegasos.cli._models import format_of
+from pegasos.cli._exit import NOT_CONVERGED, OK, Failure, reason
+from pegasos.cli._models import check_classes, format_of
+from pegasos.cli._options import as_options
 from pegasos.cli._progress import Progress
 
 
@@ -46,21 +46,23 @@ def _check_usage(args: argparse.Namespace) -> None:
         args.usage_error("--resume needs --checkpoint FILE, the file to go on from")
     if args.data == "-" and args.test == "-":
         args.usage_error("only one of DATA and --test can be standard input")
-    _check_format(args)
     outputs = {"the model": args.model, "the record": args.record, "the checkpoint": args.checkpoint}
     for what, path in outputs.items():
         if path is not None:
             _output.check_target(path, what)
     _output.check_distinct({"the data": args.data, "the test rows": args.test}, outputs)
+    _check_format(args)
     if args.checkpoint is not None and not args.resume and os.path.exists(args.checkpoint):
         raise Failure(f"{args.checkpoint}: there already; add --resume to go on from it, or remove it to begin anew")
 
 
 def _check_format(args: argparse.Namespace) -> None:
     """Refuse a format that cannot hold the model before it is trained."""
-    if args.model is None or args.kernel is None:
+    if args.model is None:
         return
     form = format_of(args.model, args.format)
+    if args.kernel is None:
+        return
     if form == "liblinear" or (form == "libsvm" and args.kernel in ("laplacian", "chi2")):
         args.usage_error(f"a {form} model has no {args.kernel} kernel machines; use the format pegasos or onnx")
 
@@ -75,9 +77,20 @@ class _Training:
         self.args, self.plan = args, plan
         self.seconds: dict[str, float] = {}
         self.test: Any = None
+        self.test_match: Any = None
         self.scores: Any = None
+        self.checkpoints: list[Any] = []
+        self.interrupted = self.saved = False
 
     def run(self) -> int:
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            if not self.saved:
+                raise
+            raise Failure(f"interrupted; the model is saved in {self.args.model}", self.args.signals.code) from None
+
+    def _run(self) -> int:
         args = self.args
         with Progress(quiet=args.quiet) as progress:
             with self._timed("read"):
@@ -88,24 +101,33 @@ class _Training:
             if args.model is not None:
                 with self._timed("fit"):
                     self._fit(progress)
-                progress.stage("evaluating and saving")
-                with _undisturbed():
-                    record, test = self._finish()
+                progress.stage(f"saving {args.model}")
+                with self._undisturbed(args.model):
+                    self._save()
+                record, test = self._judged(progress)
         if args.model is None:
             return self._say_scores()
         return self._say(record, test)
 
     def _read(self, progress: Progress) -> None:
-        from pegasos.cli import _rows
+        from pegasos.cli import _match, _rows
 
         args = self.args
         options = {"regression": self.plan.regression, "zero_based": args.zero_based, "threads": args.threads}
         progress.stage(f"reading {args.data}")
         self.rows = _rows.read(args.data, n_features=args.n_features, **options)
+        if self.plan.kernel:
+            self.rows.check_support()
+        if args.model is not None and not self.plan.regression:
+            check_classes(format_of(args.model, args.format), self.rows.y, kernel=self.plan.kernel)
         self.names = self._feature_names()
         if args.test is not None:
             progress.stage(f"reading {args.test}")
             self.test = _rows.read(args.test, n_features=None, **options)
+            _rows.check_alike(self.test, self.rows)
+            columns, names = self.rows.X.shape[1], self.rows.names
+            self.test_match = _match.Match(self.test.source, self.test.names, columns, names, progress.say)
+            self.test_match(self.test.matrix[:0])  # too few or too many columns are found out before the fit
 
     def _feature_names(self) -> list[str] | None:
         path = self.args.feature_names
@@ -126,6 +148,8 @@ class _Training:
         self.scores = _folds.cross_validate(self.plan, self.rows, self.args.folds, progress)
 
     def _fit(self, progress: Progress) -> None:
+        from pegasos._checkpoint import kept_until
+
         args = self.args
         if args.resume and not os.path.exists(args.checkpoint) and not args.quiet:
             print(f"pegasos: {args.checkpoint}: not there, so the fit begins anew", file=sys.stderr)
@@ -134,41 +158,80 @@ class _Training:
         epochs = None if self.plan.kernel else model.max_iter  # that of a kernel machine counts steps
         progress.fitting(self.rows.X.shape[0], model.tol, epochs, model.max_time)
         model.set_params(callback=progress.callback, on_interrupt="keep")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        told = _Told(progress, self._in_options)
+        with told, kept_until(self.checkpoints):
             try:
+                args.signals.check()
                 self.rows.fit(model)
             except ValueError as error:
                 raise Failure(f"{self.rows.source}: {error}") from None
         # The model file is the same however the run was watched.
         self.model = model.set_params(callback=None, on_interrupt="raise", checkpoint=None)
-        self.advice = "\n".join(str(warning.message) for warning in caught) or None
+        self.advice = told.later()
+        self.interrupted = model.certificate_.reason == "interrupted"
+        if self.interrupted:
+            args.signals.pending = False
 
-    def _finish(self) -> tuple[Any, Any]:
-        """Judge and save; the record, if one is asked for, and the evaluation on the test rows."""
-        from pegasos import _record
+    def _save(self) -> None:
+        """Write the model. The checkpoint is what there is to go on from until that has succeeded."""
         from pegasos.cli import _models
-        from pegasos.cli._judge import judge
 
         args = self.args
-        with self._timed("evaluate"):
-            wanted = self.test is not None and not self._interrupted
-            test = judge(self.model, self.test.blocks(), self.test.source) if wanted else None
-            record = self._record(test) if args.record is not None or args.json else None
-        _models.save(self.model, args.model, format_of(args.model, args.format))
-        if record is not None and args.record is not None:
-            with _output.writing(args.record) as file:
-                file.write(_record.to_json(record))
+        try:
+            _models.save(self.model, args.model, format_of(args.model, args.format))
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            message = f"{args.model}: the model could not be saved: {why}"
+            if args.checkpoint is not None and os.path.exists(args.checkpoint):
+                message += f"; {args.checkpoint} holds the fit: add --resume to go on from it"
+            raise Failure(message) from None
+        self.saved = True
+        for file in self.checkpoints:
+            file.remove()
+
+    def _judged(self, progress: Progress) -> tuple[Any, Any]:
+        """The record, if one is asked for, and the evaluation on the test rows. The model is safe by now."""
+        from pegasos import _record
+        from pegasos.cli import _match
+
+        args, rows = self.args, self.rows
+        recorded = args.record is not None or args.json
+        test = training = None
+        record: Any = None
+        try:
+            with suppress(KeyboardInterrupt):
+                if not self.interrupted:
+                    args.signals.check()
+                    progress.stage("evaluating")
+                    if self.test is not None:
+                        test = self._judge(self.test, self.test_match)
+                    if recorded:
+                        match = _match.Match.with_model(rows.source, rows.names, self.model, lambda remark: None)
+                        training = self._judge(rows, match)
+            if recorded:
+                record = self._record(training, test)
+            if args.record is not None:
+                with self._undisturbed(args.record), _output.writing(args.record) as file:
+                    file.write(_record.to_json(record))
+        except BrokenPipeError:
+            raise
+        except (Failure, OSError, ValueError, MemoryError) as error:
+            raise Failure(f"{reason(error).rstrip('.')}; the model is saved in {args.model}") from None
         return record, test
 
-    @property
-    def _interrupted(self) -> bool:
-        return bool(self.model.certificate_.reason == "interrupted")
+    def _judge(self, rows: Any, match: Any) -> Any:
+        from pegasos.cli._judge import judge
 
-    def _record(self, test: Any) -> Any:
+        try:
+            return judge(self.model, rows.blocks(), match)
+        except ValueError as error:
+            raise Failure(f"{rows.source}: {error}") from None
+
+    def _record(self, training: Any, test: Any) -> Any:
         from pegasos import _record
         from pegasos.cli import _describe
-        from pegasos.cli._judge import judge
 
         rows, model = self.rows, self.model
         return _record.Run(
@@ -181,7 +244,7 @@ class _Training:
             model=_describe.model(model),
             certificate=_describe.certificate(model),
             trace=_describe.trace(model),
-            training=None if self._interrupted else judge(model, rows.blocks(), rows.source),
+            training=training,
             test=test,
             cross_validation=self.scores,
             features=_describe.features(model, self.names),
@@ -209,7 +272,7 @@ class _Training:
 
         args, certificate = self.args, self.model.certificate_
         if args.json:
-            sys.stdout.write(_record.to_json(record))
+            print(_record.to_json(record), end="")
         elif not args.quiet:
             data = _describe.data(self.rows.source, self.rows.X, self.rows.y, classes=not self.plan.regression)
             print(f"{data.source}: {data.rows:,} rows, {data.columns:,} columns, {data.entries:,} entries")
@@ -222,13 +285,25 @@ class _Training:
             if test is not None:
                 print(_say.evaluation(test))
             print(f"model: {args.model}")
-        if self._interrupted:
+        if self.interrupted:
             gap = f"relative gap {certificate.relative_gap:.2e}"
             print(f"pegasos: interrupted; the model so far ({gap}) is saved in {args.model}", file=sys.stderr)
-            return 128 + int(args.signals.last)
+            return int(args.signals.code)
+        if args.signals.pending:
+            print(f"pegasos: interrupted after the fit; the model is saved in {args.model}", file=sys.stderr)
+            return int(args.signals.code)
         if not args.quiet and self.advice is not None:
-            print(f"pegasos: {_as_options(self.advice)}", file=sys.stderr)
-        return OK if certificate.converged else NOT_CONVERGED
+            print(f"pegasos: {self._in_options(self.advice)}", file=sys.stderr)
+        return OK if certificate.converged or certificate.goal_reached else NOT_CONVERGED
+
+    def _in_options(self, message: str) -> str:
+        """A message that names parameters of estimators, in the words of the command line."""
+        return as_options(message, self.args.parser.options, self.args.words)
+
+    def _undisturbed(self, path: str) -> AbstractContextManager[None]:
+        """Signals wait until the file is written. Of a pipe, say, nobody knows how long that takes."""
+        held: AbstractContextManager[None] = nullcontext() if is_special(path) else self.args.signals.held()
+        return held
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
@@ -237,23 +312,33 @@ class _Training:
         self.seconds[step] = time.perf_counter() - began
 
 
-def _as_options(advice: str) -> str:
-    """Advice that names parameters of estimators, in the words of the command line."""
-    options = {"max_iter": "--max-iter", "max_time": "--max-time", "tol": "--tol", "C": "-c", "lam": "--lam"}
-    return re.sub(r"\b(max_iter|max_time|tol|C|lam)\b", lambda word: options[word[0]], advice)
+class _Told:
+    """A context manager for warnings: those that advise at the end of a fit wait, all others are told at once.
 
+    What is said of every failed write of a checkpoint, for one, is said when it fails, and once.
+    """
 
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait until the model is saved."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    try:
-        before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    except ValueError:  # not the main thread, which gets no signals anyway
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+    def __init__(self, progress: Progress, in_options: Callable[[str], str]) -> None:
+        self._progress, self._in_options = progress, in_options
+        self._advice: list[str] = []
+        self._said: set[str] = set()
+
+    def __enter__(self) -> None:
+        self._catching = warnings.catch_warnings()
+        self._catching.__enter__()
+        warnings.simplefilter("always")
+        warnings.showwarning = self._show
+
+    def __exit__(self, *error: Any) -> None:
+        self._catching.__exit__(*error)
+
+    def _show(self, message: Any, category: Any, *_: Any, **__: Any) -> None:
+        if issubclass(category, UserWarning):
+            self._advice.append(str(message))
+        elif str(message) not in self._said:
+            self._said.add(str(message))
+            self._progress.warn(self._in_options(str(message)))
+
+    def later(self) -> str | None:
+        """The advice, if there is any."""
+        return "\n".join(self._advice) or None

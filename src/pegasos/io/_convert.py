@@ -6,15 +6,20 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 import numpy as np
 from scipy import sparse
 
+from pegasos._data import Array
 from pegasos._dataset import Dataset
+from pegasos._suggest import did_you_mean
+from pegasos.io._columns import Word, is_auto
 from pegasos.io._csv_source import CsvSource, default_delimiter
 from pegasos.io._dataset import open_dataset
 from pegasos.io._dataset_writer import Block, DatasetWriter, new_folder
@@ -46,6 +51,7 @@ def convert(
     text_target: bool | None = None,
     memory: int = 1 << 26,
     overwrite: bool = False,
+    tell: Callable[[str], object] | None = None,
 ) -> Dataset:
     """Turn a file into a folder that :func:`open_dataset` opens, without ever holding all of it in memory.
 
@@ -61,9 +67,9 @@ def convert(
     format : {"svmlight", "csv", "parquet", "npz"}, default=None
         None: by name and first bytes; what is none of the others is svmlight.
     target : "auto", str, int, array or None, default="auto"
-        CSV and Parquet: the target column's name or position; "auto" is the one called y, target, label or class.
-        ``.npz``: the member's name ("auto" is ``y``), or the targets themselves. None: there are none. svmlight files
-        begin each line with it.
+        CSV and Parquet: the target column's name (a text) or position (a whole number from 0; −1 is the last); "auto"
+        is the column called y, target, label or class. ``.npz``: the member's name ("auto" is ``y``), or the targets
+        themselves. svmlight files begin each line with it. None: there are none, or they are left out.
     sample_weight : str, int, array or None, default=None
         Likewise for weights of the rows.
     dtype : {"float32", "float64"}, default=None
@@ -73,7 +79,9 @@ def convert(
     zero_based : bool, default=False
         Whether the indices of an svmlight file begin with 0.
     header : bool, default=None
-        Whether the first line of a CSV file names the columns. None: it does if none of it is a number.
+        Whether the first line of a CSV file names the columns. None: it does if it has no number, if it has a word
+        above a number, or if ``target`` or ``sample_weight`` is a name in it. A first line that could as well be a row
+        is refused.
     delimiter : str, default=None
         Of a CSV file. None: a tab for ``.tsv``, else a comma.
     text_target : bool, default=None
@@ -82,6 +90,9 @@ def convert(
         Bytes a block of rows may take while it is converted, roughly; a single row may take more.
     overwrite : bool, default=False
         Whether an earlier dataset in this place may be replaced. Nothing else is ever replaced.
+    tell : callable, default=None
+        Called with a sentence for each thing that was guessed: whether there is a header, which column is the target,
+        which are left out. None: columns left out are a UserWarning, and the rest is not told.
 
     Returns
     -------
@@ -94,6 +105,11 @@ def convert(
         If the source is malformed; names file, line or row, and column. Nothing is left behind.
     FileExistsError
         If there is something in the folder's place.
+
+    Notes
+    -----
+    Columns in front of a table that have no name number the rows, as pandas and R write them: they are left out, and
+    so is the index that pandas keeps in Parquet files.
 
     Examples
     --------
@@ -112,7 +128,7 @@ def convert(
     if kind is not None and kind not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'")
     if format is not None and format not in FORMATS:
-        raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}")
+        raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}{did_you_mean(format, FORMATS)}")
     if not isinstance(memory, int) or memory < LEAST_MEMORY:
         raise ValueError(f"memory={memory!r} must be a whole number >= {LEAST_MEMORY}, in bytes")
     if n_features is not None and (not isinstance(n_features, int) or n_features < 1):
@@ -122,32 +138,64 @@ def convert(
     name = name_of(source)
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         raise IsADirectoryError(f"{name}: is a folder; a dataset's folder is opened with open_dataset")
-    form = format or _format(source)
-    if form != "svmlight" and n_features is not None:
-        raise ValueError(f"n_features is for svmlight files, not for {form}")
-    if form != "npz" and not all(isinstance(wanted, str | int | None) for wanted in (target, sample_weight)):
+    form = format or format_of(source)
+    _refuse_foreign(form, svmlight={"n_features": n_features, "zero_based": zero_based or None})
+    _refuse_foreign(form, csv={"header": header, "delimiter": delimiter, "text_target": text_target})
+    if form != "npz" and not all(isinstance(wanted, str | int | Word | None) for wanted in (target, sample_weight)):
         raise ValueError(f"targets and weights given as arrays are for .npz archives, not for {form}")
-    if form == "svmlight" and (target != "auto" or sample_weight is not None):
-        raise ValueError("svmlight files have their targets in front and no weights: leave both parameters out")
-    names: list[str] | None = None
+    if form == "svmlight":
+        for option, wanted in (("target", None if is_auto(target) else target), ("sample_weight", sample_weight)):
+            if wanted is not None:
+                raise ValueError(
+                    f"{name}: {option}={_member(wanted)!r} is for tables, but svmlight files have their targets in "
+                    f"front and no weights{'' if format else '; if this is CSV, pass format=' + repr('csv')}"
+                )
     blocks: Iterable[Block]
     with ExitStack() as stack:
         if form == "svmlight":
             options: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "memory": memory}
-            blocks = (Block(X, y) for X, y in iter_svmlight(source, dtype=kind or np.float64, **options))
-        elif form == "csv":
+            pairs = iter_svmlight(source, dtype=kind or np.float64, **options)
+            blocks = (Block(X, None if target is None else y) for X, y in pairs)
+            return _write(blocks, Path(folder), name, kind, n_features, None, overwrite)
+        if form == "npz":
+            file = stack.enter_context(_opened(source))
+            blocks = npz_blocks(file, name, target=_member(target), weight=_member(sample_weight), memory=memory)
+            return _write(blocks, Path(folder), name, kind, None, None, overwrite)
+        table: CsvSource | ParquetSource
+        if form == "csv":
             stream = stack.enter_context(reading(source))
             wanted = {"target": target, "weight": sample_weight, "header": header, "text_target": text_target}
             table = CsvSource(stream, name, delimiter=delimiter or default_delimiter(name), memory=memory, **wanted)
-            names, blocks = table.feature_names, table.blocks()
-        elif form == "parquet":
-            file = stack.enter_context(_opened(source))
-            frame = ParquetSource(file, name, target=target, weight=sample_weight, memory=memory)
-            names, blocks = frame.feature_names, frame.blocks()
         else:
             file = stack.enter_context(_opened(source))
-            blocks = npz_blocks(file, name, target=target, weight=sample_weight, memory=memory)
-        return _write(blocks, Path(folder), name, kind, n_features, names, overwrite)
+            table = ParquetSource(file, name, target=target, weight=sample_weight, memory=memory)
+        _tell_guesses(table, name, tell)
+        return _write(table.blocks(), Path(folder), name, kind, None, table.feature_names, overwrite)
+
+
+def _refuse_foreign(form: str, **options: dict[str, Any]) -> None:
+    """Refuse options that are for another format than the source has."""
+    for home, given in options.items():
+        for option, value in given.items():
+            if value is not None and form != home:
+                raise ValueError(f"{option}={value!r} is for {home} files, not for {form}")
+
+
+def _member(wanted: Any) -> Any:
+    return wanted.text if isinstance(wanted, Word) else wanted
+
+
+def _tell_guesses(table: CsvSource | ParquetSource, name: str, tell: Callable[[str], object] | None) -> None:
+    columns = table.columns
+    if table.guesses and tell is not None:
+        tell(f"{name}: {'; '.join(table.guesses)}")
+    for j in columns.left_out:
+        what = f"called {columns.names[j]!r}" if columns.names[j] else "without a name"
+        said = f"{name}: column {j + 1}, {what}, is left out: it seems to number the rows"
+        if tell is not None:
+            tell(said)
+        else:
+            warnings.warn(f"{said}; name it in the header if it is a feature", UserWarning, stacklevel=3)
 
 
 def write_dataset(
@@ -164,7 +212,7 @@ def write_dataset(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (rows, columns)
+    X : array, data frame or sparse matrix of shape (rows, columns)
         The rows.
     y : array of shape (rows,) or None
         Targets: numbers, or labels as text.
@@ -201,6 +249,8 @@ def write_dataset(
     if sparse.issparse(X):
         X = X.tocsr()
         X.check_format(full_check=True)
+    elif hasattr(X, "columns"):
+        X = _frame_numbers(X)
     else:
         X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "biuf":
@@ -225,6 +275,23 @@ def write_dataset(
     return _write(blocks(), Path(folder), "X", kind, n, names, overwrite)
 
 
+def _frame_numbers(frame: Any) -> Array:
+    """A data frame as one array of numbers; refuses a column that holds anything else by its name."""
+    X = np.asarray(frame)
+    if X.dtype.kind in "biuf" or X.ndim != 2:
+        return X
+    for j, name in enumerate(frame.columns):
+        try:
+            np.asarray(X[:, j], dtype=np.float64)
+        except (TypeError, ValueError):
+            wrong = next(i for i, value in enumerate(X[:, j].tolist()) if not isinstance(value, Real))
+            raise ValueError(
+                f"X: column {name!r} has {X[wrong, j]!r:.40} at row {wrong}, which is no number; encode the column, or "
+                "leave it out"
+            ) from None
+    return np.asarray(X, dtype=np.float64)
+
+
 def _write(
     blocks: Iterable[Block],
     folder: Path,
@@ -234,10 +301,13 @@ def _write(
     names: list[str] | None,
     overwrite: bool,
 ) -> Dataset:
-    with new_folder(folder, overwrite=overwrite) as fresh, closing(DatasetWriter(fresh, name, kind, columns)) as writer:
+    with (
+        new_folder(folder, overwrite=overwrite) as fresh,
+        closing(DatasetWriter(fresh, name, kind, columns, names)) as writer,
+    ):
         for block in blocks:
             writer.append(block)
-        writer.finish(names)
+        writer.finish()
     return open_dataset(folder)
 
 
@@ -255,8 +325,8 @@ def _opened(source: Source) -> Iterator[Any]:
         yield source
 
 
-def _format(source: Source) -> str:
-    """By the first bytes where the source can be looked into, else by the name."""
+def format_of(source: Source) -> str:
+    """The format of a source: by the first bytes where the source can be looked into, else by the name."""
     start = _start(source)
     if start.startswith(b"PAR1"):
         return "parquet"

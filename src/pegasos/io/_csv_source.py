@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal
@@ -12,13 +11,12 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from pegasos._data import Array
-from pegasos.io._columns import Columns, choose_columns
+from pegasos.io._columns import Columns, choose_columns, is_auto, wanted_name
+from pegasos.io._csv_header import MISSING, NUMBER, guess_header
 from pegasos.io._dataset_writer import Block
 
 #: A line beyond this many characters is refused, lest a file without line ends fill the memory.
 LONGEST_LINE = 1 << 26
-
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclass
@@ -48,13 +46,15 @@ class CsvSource:
         self.name, self.delimiter, self.memory = name, delimiter, memory
         self.stream = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         self.line, self.text_target = 0, text_target
-        first = self._lines(1)
+        first, second = self._lines(1), self._lines(1)
         if not first.text:
             raise ValueError(f"{name}: holds no rows")
         number, fields = self._records(first)[0]
-        self.width = len(fields)
-        self.columns = self._columns(number, fields, target, weight, header)
-        self.pending = None if self.header else first
+        self.first_line, self.width = number, len(fields)
+        self.header = self._has_header(fields, second, target, weight) if header is None else bool(header)
+        self.guessed = header is None
+        self.pending = _joined([second] if self.header else [first, second])
+        self.columns = self._columns(number, fields, target, weight)
         self.features = list(self.columns.features)
 
     @property
@@ -62,33 +62,40 @@ class CsvSource:
         """The names of the features, where the file has a header."""
         return [self.columns.names[j] for j in self.features] if self.header else None
 
-    def _columns(self, line: int, fields: list[str], target: Any, weight: Any, header: bool | None) -> Columns:
-        named = any(isinstance(wanted, str) and wanted != "auto" for wanted in (target, weight))
-        self.header = bool(header)
+    @property
+    def guesses(self) -> list[str]:
+        """What was not told, in words."""
+        line = f"line {self.first_line}"
+        header = f"{line} names the columns" if self.header else f"there is no header, {line} is a row"
+        return [header, *self.columns.guesses] if self.guessed else self.columns.guesses
+
+    def _has_header(self, fields: list[str], second: Lines, target: Any, weight: Any) -> bool:
+        below = self._records(second)[0][1] if second.text else None
+        names = {name for name in (wanted_name(target), wanted_name(weight)) if name is not None}
+        header = guess_header(fields, below, names, auto=is_auto(target))
         if header is None:
-            outside = {
-                w % len(fields) for w in (target, weight) if isinstance(w, int) and -len(fields) <= w < len(fields)
-            }
-            words = [j for j, field in enumerate(fields) if j not in outside and not NUMBER.fullmatch(field.strip())]
-            self.header = named or (bool(words) and len(words) >= len(fields) - len(outside))
-            if words and not self.header:
-                j = words[0]
-                raise ValueError(
-                    f"{self.name}: line {line}, column {j + 1}: {fields[j]!r:.40} is not a number, and the line is no "
-                    "header either, since others are; pass header=True or header=False, or tell the target column"
-                )
-        names = [field.strip() for field in fields] if self.header else [f"column {j + 1}" for j in range(len(fields))]
-        if self.header and len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
+            raise ValueError(
+                f"{self.name}: line {self.first_line} could name the columns or be a row; pass header=True or "
+                "header=False"
+            )
+        return header
+
+    def _columns(self, line: int, fields: list[str], target: Any, weight: Any) -> Columns:
+        width = len(fields)
+        other = next((d for d in ";\t|" if d != self.delimiter and d in fields[0]), None) if width == 1 else None
+        if other is not None:
+            raise ValueError(
+                f"{self.name}: line {line} has no {self.delimiter!r} but {other!r}; pass delimiter={other!r} if that "
+                "separates the columns"
+            )
+        names = [field.strip() for field in fields] if self.header else [f"column {j + 1}" for j in range(width)]
+        if self.header and (twice := next((n for n in names if n and names.count(n) > 1), None)) is not None:
             raise ValueError(f"{self.name}: line {line}: the header names {twice!r} twice")
         return choose_columns(names, target, weight, self.name, named=self.header)
 
     def blocks(self) -> Iterator[Block]:
         """Rows whose text takes an eighth of the memory bound at a time."""
-        lines = self._lines(self.memory // 8)
-        if self.pending is not None:  # the first line, which turned out to be a row
-            first = self.pending
-            lines = Lines(first.text + lines.text, first.numbers + lines.numbers, first.quoted or lines.quoted)
+        lines = _joined([self.pending, self._lines(self.memory // 8)])
         while lines.text:
             block = None if lines.quoted else self._fast(lines)
             yield self._slow(lines) if block is None else block
@@ -176,6 +183,7 @@ class CsvSource:
             if len(fields) != self.width:
                 raise ValueError(
                     f"{self.name}: line {line}: {len(fields)} fields, where the first line has {self.width}"
+                    f"{'; name the first column too' if self.header and len(fields) == self.width + 1 else ''}"
                 )
             for k, j in enumerate(self.features):
                 X[i, k] = self._number(fields[j], line, j)
@@ -191,8 +199,17 @@ class CsvSource:
         if NUMBER.fullmatch(text) and np.isfinite(value := float(text)):
             return value
         what = "is empty" if not text else f"{field!r:.60} is not a finite number"
+        remedy = (
+            "; if the line names the columns, pass header=True"
+            if self.guessed and line == self.first_line
+            else "; impute it, or leave the row out"
+            if text.lower() in MISSING
+            else "; encode the column, leave it out, or make it the target"
+            if column != self.columns.target and not NUMBER.fullmatch(text)
+            else ""
+        )
         name = f" ({self.columns.names[column]})" if self.header else ""
-        raise ValueError(f"{self.name}: line {line}, column {column + 1}{name}: {what}")
+        raise ValueError(f"{self.name}: line {line}, column {column + 1}{name}: {what}{remedy}")
 
     def _targets(self, targets: list[str], lines: list[int]) -> Array:
         """Numbers, if the first block's targets all are (or if told); else text."""
@@ -207,8 +224,18 @@ class CsvSource:
                 raise ValueError(f"{error}; if the targets are labels, pass text_target=True") from None
         for text, line in zip(targets, lines, strict=True):
             if not text:
-                raise ValueError(f"{self.name}: line {line}, column {column + 1}: the target is empty")
+                raise ValueError(
+                    f"{self.name}: line {line}, column {column + 1}: the target is empty; drop the row first"
+                )
         return np.array(targets, dtype=object)
+
+
+def _joined(parts: list[Lines]) -> Lines:
+    return Lines(
+        [text for part in parts for text in part.text],
+        [number for part in parts for number in part.numbers],
+        any(part.quoted for part in parts),
+    )
 
 
 def default_delimiter(name: str) -> Literal[",", "\t"]:

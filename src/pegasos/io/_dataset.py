@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from pegasos._dataset import Dataset, mapped_csr
+from pegasos._dataset import Dataset, file_stamp, mapped_csr
 from pegasos.io._npy import map_array
 
 META = "dataset.json"
@@ -43,7 +43,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
 
     Every count, dtype and shape of its ``dataset.json`` is checked against the headers and sizes of the files. Values
     and column indices are checked by what uses them: every fit, prediction and score. No code of the files runs. The
-    files must not be changed while they are open.
+    files must not be changed while they are open: what uses them then refuses them, and says so.
 
     Parameters
     ----------
@@ -76,6 +76,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
     """
     folder = Path(folder)
     meta = _Meta(folder / META)
+    stamps = {f"{name}.npy": file_stamp(folder / f"{name}.npy") for name in meta.names()}
     arrays = {name: map_array(folder / f"{name}.npy", *meta.array(name)) for name in meta.names()}
     if meta.layout == "csr":
         ends = arrays["indptr"]
@@ -86,7 +87,8 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
         X: Any = mapped_csr(arrays["values"], arrays["indices"], ends, (meta.rows, meta.columns))
     else:
         X = arrays["X"]
-    return Dataset(X, arrays.get("y"), arrays.get("sample_weight"), meta.classes, meta.feature_names, folder)
+    weight = arrays.get("sample_weight")
+    return Dataset(X, arrays.get("y"), weight, meta.classes, meta.feature_names, folder, stamps)
 
 
 class _Meta:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pegasos import _atomic
 from pegasos._data import Array
 from pegasos.io._dataset import is_dataset_folder, write_meta
 from pegasos.io._npy import NpyWriter
@@ -33,18 +35,22 @@ class Block:
 
 @contextmanager
 def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A fresh folder beside ``folder`` that takes its place at the end, or is removed if anything fails."""
+    """A fresh folder beside ``folder`` that takes its place at the end, or is removed if anything fails.
+
+    What a killed process has left beside ``folder`` is removed, too: of a folder that was being replaced the old
+    content is kept until there is a new one.
+    """
     folder = Path(os.path.abspath(folder))
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"{folder.parent}: no such folder to write {folder.name!r} in")
     _refuse_existing(folder, overwrite)
-    token = uuid.uuid4().hex[:12]
-    fresh, old = (folder.with_name(f".{folder.name}.{token}.{what}") for what in ("new", "old"))
-    fresh.mkdir()
+    _sweep(folder, "new")
+    fresh, handle = _held_folder(folder)
     try:
         yield fresh
         _sync_folder(fresh)
         _refuse_existing(folder, overwrite)
+        old = fresh.with_suffix(".old")
         if folder.exists():
             folder.rename(old)
         try:
@@ -56,8 +62,38 @@ def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+    finally:
+        if handle is not None:
+            os.close(handle)
     shutil.rmtree(old, ignore_errors=True)
+    _sweep(folder, "old")
     _sync_folder(folder.parent)
+
+
+def _held_folder(folder: Path) -> tuple[Path, int | None]:
+    """A new folder beside ``folder``, and the handle that keeps others from sweeping it away, where there are locks."""
+    while True:
+        fresh = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:12]}.new")
+        fresh.mkdir()
+        if os.name == "nt":  # folders cannot be opened there
+            return fresh, None
+        with suppress(FileNotFoundError):
+            handle = os.open(fresh, os.O_RDONLY)
+            _atomic.hold(handle)
+            if fresh.exists():
+                return fresh, handle
+            os.close(handle)
+        # It was taken for a dead process's before it was locked: another one.
+
+
+def _sweep(folder: Path, what: str) -> None:
+    """Remove what killed processes left beside ``folder``: folders of exactly such names that nobody holds."""
+    name = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{12}}\.{what}")
+    with suppress(OSError):
+        for place in [entry for entry in folder.parent.iterdir() if name.fullmatch(entry.name)]:
+            if place.is_dir() and not place.is_symlink():
+                with suppress(OSError), _atomic.abandoned(place):
+                    shutil.rmtree(place, ignore_errors=True)
 
 
 def _refuse_existing(folder: Path, overwrite: bool) -> None:
@@ -83,9 +119,14 @@ class DatasetWriter:
     """Blocks to files. The first block decides the layout, the value type (unless given) and the kind of targets."""
 
     def __init__(
-        self, folder: Path, source: str, dtype: np.dtype[Any] | None = None, columns: int | None = None
+        self,
+        folder: Path,
+        source: str,
+        dtype: np.dtype[Any] | None = None,
+        columns: int | None = None,
+        names: list[str] | None = None,
     ) -> None:
-        self.folder, self.source, self.dtype, self.columns = folder, source, dtype, columns
+        self.folder, self.source, self.dtype, self.columns, self.names = folder, source, dtype, columns, names
         self.rows = self.width = 0
         self.files: dict[str, NpyWriter] = {}
         self.labels: dict[str, int] | None = None
@@ -153,7 +194,8 @@ class DatasetWriter:
                 if np.isnan(value)
                 else "infinity; impute or drop it first"
             )
-            raise ValueError(f"{self.source}: row {self.rows + row}, column {column}: {what}")
+            name = "" if self.names is None else f" ({self.names[column]})"
+            raise ValueError(f"{self.source}: row {self.rows + row}, column {column}{name}: {what}")
         return cast
 
     def _append_optional(self, block: Block) -> None:
@@ -207,13 +249,13 @@ class DatasetWriter:
             )
         self._file("y", np.int32).append(codes)
 
-    def finish(self, feature_names: list[str] | None) -> None:
+    def finish(self) -> None:
         """Fix the index type, fill in the headers and write the JSON."""
         if self.rows == 0:
             raise ValueError(f"{self.source}: holds no rows")
         columns = self.width if self.columns is None else self.columns
         if columns == 0:
-            raise ValueError(f"{self.source}: no row has an entry; pass n_features to say how many columns there are")
+            raise ValueError(f"{self.source}: no row has an entry; pass n_features, the number of columns")
         layout = "dense" if "X" in self.files else "csr"
         if layout == "csr":  # one type for both, as the core reads them
             wide = self.files["indices"].dtype.itemsize == 8 or self.files["values"].length >= 2**31
@@ -224,7 +266,7 @@ class DatasetWriter:
             file.finish()
         arrays = {name: (file.dtype, file.shape) for name, file in self.files.items()}
         labels = None if self.labels is None else list(self.labels)
-        write_meta(self.folder, layout, (self.rows, columns), arrays, labels, feature_names)
+        write_meta(self.folder, layout, (self.rows, columns), arrays, labels, self.names)
 
     def close(self) -> None:
         """Let go of the files, finished or not."""

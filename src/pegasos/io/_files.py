@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
 import lzma
-import mmap
 import os
 import stat
 import sys
@@ -15,7 +15,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import IO, Any, TypeAlias
 
-from pegasos._atomic import replacing
+from pegasos import _atomic
+from pegasos._devices import descriptor_of, naming
 
 #: What can be read: a path, an open binary file, the bytes themselves, or "-" for standard input.
 Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | bytes | bytearray | memoryview"
@@ -52,7 +53,7 @@ def reading(source: Source) -> Iterator[IO[bytes]]:
         if isinstance(source, bytes | bytearray | memoryview):
             raw = io.BytesIO(memoryview(source).cast("B"))
         elif isinstance(source, str | os.PathLike):
-            raw = sys.stdin.buffer if source == "-" else stack.enter_context(open(source, "rb"))
+            raw = _standard_input() if source == "-" else stack.enter_context(_opened(source))
         elif hasattr(source, "read"):
             raw = source
         else:
@@ -75,22 +76,66 @@ def reading(source: Source) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def contents(source: Source) -> Iterator[Any]:
-    """All bytes of a source, decompressed. A plain file is memory-mapped; do not cut it while it is read."""
+def text_of(source: Source) -> Iterator[Any]:
+    """The decompressed bytes of a source: where they lie in memory, as a view, or else as a stream to ``readinto``."""
     with contextlib.ExitStack() as stack:
-        if isinstance(source, str | os.PathLike) and source != "-":
-            file = stack.enter_context(open(source, "rb"))
-            about = os.fstat(file.fileno())
-            if stat.S_ISREG(about.st_mode) and about.st_size and not compression(file.read(_LONGEST_MAGIC)):
-                yield stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-                return
-        elif isinstance(source, bytes | bytearray | memoryview):
+        if isinstance(source, bytes | bytearray | memoryview):
             view = memoryview(source).cast("B")
             if not compression(bytes(view[:_LONGEST_MAGIC])):
                 yield view
                 return
-        stream = stack.enter_context(reading(source))
-        yield stream.read()
+        elif isinstance(source, str | os.PathLike) and source != "-":
+            file = stack.enter_context(_opened(source))
+            if file.seekable():  # read right into its place, without a buffer in between
+                kind = compression(file.read(_LONGEST_MAGIC))
+                file.seek(0)
+                if kind is None:
+                    yield file
+                    return
+            source = file
+        yield stack.enter_context(reading(source))
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    """A file, open for bytes, that is refused if it ends earlier than it should."""
+    file = open(path, "rb", buffering=0)  # noqa: SIM115
+    about = os.fstat(file.fileno())
+    return _Regular(file, about.st_size) if stat.S_ISREG(about.st_mode) and about.st_size else file
+
+
+class _Regular(io.RawIOBase):
+    """A file as long as it was when it was opened: one that is cut meanwhile is refused, and not taken for shorter."""
+
+    def __init__(self, file: io.FileIO, size: int) -> None:
+        self._file, self.size = file, size
+        self.name = file.name
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.size - self._file.tell()
+        count = self._file.readinto(memoryview(buffer)[: max(left, 0)])
+        if left > 0 and not count and len(buffer):
+            now = os.fstat(self._file.fileno()).st_size
+            raise ValueError(
+                f"{self.name}: was cut from {self.size} to {now} bytes while it was read; read it again when it is "
+                "complete"
+            )
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 class _Rejoined(io.RawIOBase):
@@ -103,6 +148,8 @@ class _Rejoined(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
+        if not self._start and hasattr(self._rest, "readinto"):
+            return int(self._rest.readinto(buffer) or 0)
         data = self._start[: len(buffer)] or self._rest.read(len(buffer))
         self._start = self._start[len(data) :]
         buffer[: len(data)] = data
@@ -183,7 +230,8 @@ class _ZstdFrames(io.RawIOBase):
 def writing(target: Target) -> Iterator[IO[bytes]]:
     """Open a target for bytes. A path ending in .gz, .bz2, .xz or .zst is compressed.
 
-    A file at a path is replaced when all has been written and is on the disk; an error leaves what was there.
+    A file at a path is replaced when all has been written and is on the disk; an error leaves what was there. Devices,
+    pipes and ``/dev/fd/N`` are written to as they are.
     """
     if not isinstance(target, str | os.PathLike):
         if not hasattr(target, "write"):
@@ -192,24 +240,22 @@ def writing(target: Target) -> Iterator[IO[bytes]]:
             raise TypeError(f"{name_of(target)} is open in text mode; open it with mode 'wb'")
         yield target
     elif target == "-":
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed", "<stdout>")
         yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with naming("<stdout>"):
+            sys.stdout.buffer.flush()
     else:
-        path = os.path.realpath(target)  # of a symbolic link the file is replaced, not the link
-        kind = _SUFFIXES.get(os.path.splitext(path)[1].lower())
-        with _overwriting(path) as file, _compressed(file, kind) as stream:
+        # Of a symbolic link the file is replaced, not the link, and the file's name counts.
+        ending = "" if descriptor_of(target) is not None else os.path.splitext(os.path.realpath(target))[1]
+        with _atomic.writing(target) as file, _compressed(file, _SUFFIXES.get(ending.lower())) as stream:
             yield stream
 
 
-@contextlib.contextmanager
-def _overwriting(path: str) -> Iterator[IO[bytes]]:
-    """A pipe or a device cannot be replaced, only written to; open refuses a folder."""
-    if not os.path.exists(path) or os.path.isfile(path):
-        with replacing(path) as file:
-            yield file
-    else:
-        with open(path, "wb") as file:
-            yield file
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed", "<stdin>")
+    return sys.stdin.buffer
 
 
 def _compressed(file: IO[bytes], kind: str | None) -> Any:

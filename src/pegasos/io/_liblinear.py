@@ -83,6 +83,8 @@ def write_liblinear(estimator: Any, path: Path) -> None:
     """
     W, b = _text.fitted_linear(estimator, FORM)
     loss = estimator._loss().name
+    if loss not in WRITTEN:
+        raise ValueError(f"loss {loss!r} cannot be written as a {FORM}, which knows {', '.join(WRITTEN)}")
     solver = WRITTEN[loss]
     labels = None
     if isinstance(estimator, LinearSVC):

@@ -4,13 +4,15 @@ There the classes are in the order of the ``label`` line, support vectors class 
 
     f_ij(x) = Σ_{v of i} a_{j−1,v} K(x_v, x) + Σ_{v of j} a_{i,v} K(x_v, x) − ρ_ij,   positive for i.
 
-Here it is the same with the classes in increasing order and b = −ρ, save that of two classes the second is positive.
+Here it is the same with the classes in increasing order and b = −ρ, save that of two classes the second is positive. Of
+classes that win equally often LIBSVM predicts the first on the ``label`` line: a model that is read from a file keeps
+that order, and is written in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos._data import Array, examples
+from pegasos._pairs import class_starts, pairs_of
 from pegasos.io import _support, _text
 from pegasos.io._text import Lines
 from pegasos.kernel import SVC, SVR
@@ -56,7 +59,7 @@ def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
         )
     coef, texts = estimator._dense_coefficients(), _vector_texts(estimator)
     order = np.arange(len(texts))
-    b = np.atleast_1d(estimator.intercept_)
+    b = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     if not (np.isfinite(coef).all() and np.isfinite(b).all()):
         raise ValueError("dual_coef_ or intercept_ has values that are not finite")
     labels, shares = [], [int(n) for n in estimator.n_support_]
@@ -65,6 +68,10 @@ def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
         if len(labels) == 2:  # there the first label has the positive scores, here the larger label
             labels, order = labels[::-1], np.roll(order, shares[1])
             shares = shares[::-1]
+        elif (ties := getattr(estimator, "_tie_order", None)) is not None:
+            coef, b = _in_order(ties, shares, coef, b)
+            order = _vectors_in_order(ties, shares)
+            labels, shares = [labels[c] for c in ties], [shares[c] for c in ties]
     theirs, parameters = KERNELS[kernel]
     values = {"degree": f"{int(estimator.degree)}", "gamma": _text.REAL % estimator._gamma}
     values["coef0"] = _text.REAL % float(estimator.coef0)
@@ -111,6 +118,8 @@ def machine(lines: Lines, found: dict[str, Any], n_features: int | None) -> SVC 
         order, coef, b = _sorted_classes(labels, found["nr_sv"], coef, rho)
         ranks = np.argsort(labels)
         model.classes_ = np.array(labels, dtype=np.int64)[ranks]
+        if len(labels) > 2 and not np.array_equal(ranks, np.arange(len(labels))):
+            model._tie_order = np.argsort(ranks)
         model.class_weight_ = np.ones(len(labels))
         model.n_support_ = np.array(found["nr_sv"], dtype=np.int32)[ranks]
     with np.errstate(over="ignore"):
@@ -157,24 +166,36 @@ def _parameters(lines: Lines, found: dict[str, Any], kernel: str) -> dict[str, A
 
 def _sorted_classes(labels: list[int], shares: list[int], coef: Array, rho: Array) -> tuple[Array, Array, Array]:
     """The order of the support vectors with their classes in increasing order, and coefficients and biases for it."""
-    k = len(labels)
-    ranks = np.argsort(labels).tolist()
-    ends = np.cumsum(shares).tolist()
-    blocks = [np.arange(end - n, end) for end, n in zip(ends, shares, strict=True)]
-    order = np.concatenate([blocks[i] for i in ranks])
-    if k == 2:
-        sign = -1.0 if ranks == [0, 1] else 1.0
+    ranks = np.argsort(labels)
+    order = _vectors_in_order(ranks, shares)
+    if len(labels) == 2:
+        sign = -1.0 if ranks.tolist() == [0, 1] else 1.0
         return order, sign * coef[:, order], -sign * rho
-    pair = {both: at for at, both in enumerate(combinations(range(k), 2))}
-    table, b = np.zeros_like(coef), np.zeros(len(rho))
-    for at, (p, q) in enumerate(combinations(range(k), 2)):
-        i, j = ranks[p], ranks[q]
-        sign = 1.0 if i < j else -1.0
-        b[at] = -sign * rho[pair[min(i, j), max(i, j)]]
-        # The coefficients of class i against j stand in row j − 1 for j > i, and in row j for j < i.
-        table[q - 1, blocks[i]] = sign * coef[j - (j > i), blocks[i]]
-        table[p, blocks[j]] = sign * coef[i - (i > j), blocks[j]]
-    return order, table[:, order], b
+    coef, b = _in_order(ranks, shares, coef, -rho)
+    return order, coef[:, order], b
+
+
+def _vectors_in_order(classes: Array, shares: list[int]) -> Array:
+    """The support vectors with the classes in this order."""
+    starts = class_starts(np.array(shares))
+    return np.concatenate([np.arange(starts[c], starts[c + 1]) for c in classes])
+
+
+def _in_order(classes: Array, shares: list[int], coef: Array, b: Array) -> tuple[Array, Array]:
+    """The coefficients of the same support vectors, and the biases, for the classes in this order.
+
+    A pair whose classes change places changes its sign.
+    """
+    k, starts = len(classes), class_starts(np.array(shares))
+    table, bias = np.empty_like(coef), np.empty_like(b)
+    for p, i in enumerate(classes.tolist()):
+        own, others = slice(starts[i], starts[i + 1]), np.delete(classes, p)
+        sign = np.where((np.arange(k - 1) >= p) == (others > i), 1.0, -1.0)
+        # The coefficients of class i against j stand in line j − 1 for j > i, and in line j for j < i.
+        table[:, own] = sign[:, None] * coef[others - (others > i), own]
+        low, high = np.minimum(i, others[p:]), np.maximum(i, others[p:])
+        bias[pairs_of(p, k)[0]] = sign[p:] * b[low * (2 * k - low - 1) // 2 + high - low - 1]
+    return table, bias
 
 
 def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:

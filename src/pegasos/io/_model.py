@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from io import BytesIO
 from typing import Any, BinaryIO, get_type_hints
 
@@ -20,10 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos._atomic import replace_file
 from pegasos._certificate import Certificate
 from pegasos._data import Array
-from pegasos._stream import Stream
 from pegasos._trace import FIELDS, Checkpoint, Trace
-from pegasos.io import _support
-from pegasos.io._checks import Rule, as_array, checked_array, real, whole
+from pegasos.io import _stream, _support
+from pegasos.io._checks import Rule, as_array, checked_array, whole
 from pegasos.io._container import pack, unpack
 from pegasos.io._labels import check_labels, decode_labels, encode_labels
 from pegasos.io._plain import decode_parameters, encode_parameters, fits, plain
@@ -213,12 +212,16 @@ def encode(estimator: Any) -> bytes:
         header["feature_names"] = plain(list(names))
     for name, kind in layout.records.items():
         if (record := getattr(estimator, f"{name}_", None)) is not None:
-            header[name] = {f.name: _number_or_name(getattr(record, f.name)) for f in fields(kind)}
+            values = {f.name: getattr(record, f.name) for f in fields(kind)}
+            # What only some certificates have is left out of all others: earlier versions can read those.
+            usual = {f.name for f in fields(kind) if f.default in (None, False) and values[f.name] is f.default}
+            header[name] = {key: _number_or_name(value) for key, value in values.items() if key not in usual}
     if (trace := getattr(estimator, "trace_", None)) is not None:
         rows = [[getattr(point, name) for name in FIELDS] for point in trace]
         arrays["trace_"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS))
     if not layout.kernel and (stream := getattr(estimator, "_stream", None)) is not None:
-        header["stream"] = {name: plain(getattr(stream, name)) for name in ("lam", "rows", "t0", "seconds")}
+        header["stream"], sums = _stream.encode(stream)
+        arrays |= sums
     try:
         return pack(header, arrays)
     except (TypeError, ValueError) as error:
@@ -274,7 +277,7 @@ def decode(file: BinaryIO, size: int) -> Any:
     if "trace_" in arrays:
         state["trace_"] = _trace(arrays.pop("trace_"))
     if "stream" in header:
-        state["_stream"] = _stream(header["stream"], state.get("trace_"))
+        state["_stream"] = _stream.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
     own = {
         "classes": layout.classifier,
         "stream": not layout.kernel,
@@ -324,11 +327,12 @@ def _feature_names(found: Any, features: int) -> Array:
 
 def _record(what: str, kind: type, found: Any) -> Any:
     hints = get_type_hints(kind)
-    if not isinstance(found, dict) or set(found) != set(hints):
+    needed = {f.name for f in fields(kind) if f.default is MISSING}
+    if not isinstance(found, dict) or not needed <= set(found) <= set(hints):
         raise ValueError(f"the {what} should have {', '.join(hints)} and nothing else")
     values = {name: _with_infinities(value) for name, value in found.items()}
-    for name, hint in hints.items():
-        if not fits(values[name], hint):
+    for name in values:
+        if not fits(values[name], hints[name]):
             raise ValueError(f"the {what}'s {name} is {values[name]!r:.100}")
         if isinstance(values[name], list):
             values[name] = tuple(map(float, values[name]))
@@ -345,17 +349,3 @@ def _trace(array: Array) -> Trace:
     if array.dtype != np.float64 or array.ndim != 2 or array.shape[1] != len(FIELDS) or np.isnan(array).any():
         raise ValueError(f"trace_ should be checkpoints × {len(FIELDS)} float64 numbers")
     return Trace([Checkpoint(*row) for row in array.tolist()])
-
-
-def _stream(found: Any, trace: Trace | None) -> Stream:
-    """Where ``partial_fit`` goes on: from the weights, as after a fit, with the step sizes it had got to."""
-    if not isinstance(found, dict) or set(found) != {"lam", "rows", "t0", "seconds"}:
-        raise ValueError(f"stream={found!r:.200} should have lam, rows, t0, seconds and nothing else")
-    stream = Stream(real(found, "lam"), whole(found, "rows", low=1))
-    if stream.lam == 0:
-        raise ValueError("the stream's lam should be a number > 0")
-    stream.seconds = real(found, "seconds")
-    if found["t0"] is not None:
-        stream.t0 = real(found, "t0")
-        stream.trace = Trace() if trace is None else trace
-    return stream

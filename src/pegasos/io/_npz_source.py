@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos._data import Array
+from pegasos._suggest import did_you_mean
 from pegasos.io._dataset_writer import Block
 from pegasos.io._npy import read_header
 
@@ -65,14 +66,16 @@ def npz_blocks(path: Any, name: str, *, target: Any, weight: Any, memory: int) -
 
         def member(key: str) -> Member:
             if key not in members:
-                raise ValueError(f"{name}: has no member {key!r}, only {', '.join(sorted(members))}")
+                near = did_you_mean(key, members)
+                raise ValueError(f"{name}: has no member {key!r}{near}, only {', '.join(sorted(members))}")
             return Member(stack.enter_context(archive.open(f"{key}.npy")), f"{name}: {key}.npy")
 
         extra: dict[str, Any] = {"y": None, "sample_weight": None}
         if isinstance(target, str) and target == "auto":
             if "y" not in members:
                 raise ValueError(
-                    f"{name}: has no member 'y'; pass target=array, target='member', or target=None for none"
+                    f"{name}: has no member 'y', only {', '.join(sorted(members))}; pass target='member', or "
+                    "target=None if there are no targets"
                 )
             target = "y"
         for key, wanted in (("y", target), ("sample_weight", weight)):

@@ -49,7 +49,8 @@ def model(estimator: SVC | SVR, number: np.dtype[Any]) -> Any:
         graph.classify(classes, None)
     else:
         assert isinstance(estimator, SVC)
-        graph.vote(classes, each=estimator.decision_function_shape == "ovo", ties=estimator.break_ties)
+        each, ties = estimator.decision_function_shape == "ovo", estimator.break_ties
+        graph.vote(classes, estimator._rank, each=each, ties=ties)
     return graph.model(int(estimator.n_features_in_), type(estimator).__name__)
 
 
@@ -142,38 +143,41 @@ class _KernelGraph(Graph):
         support = self.wide("support", S.T.copy())
         return self.node("Scan", "beginning", "x_by_feature", support, result="total", body=body, num_scan_inputs=2)
 
-    def vote(self, classes: Array, *, each: bool, ties: bool) -> None:
+    def vote(self, classes: Array, rank: Array, *, each: bool, ties: bool) -> None:
         """From "functions" of all pairs to label and scores, as SVC.predict and SVC.decision_function have them."""
         k = len(classes)
-        pairs = list(combinations(range(k), 2))
-        first, second = (np.eye(k)[[pair[side] for pair in pairs]] for side in (0, 1))
+        pairs = np.array(list(combinations(range(k), 2)))
         self.wide("zero", 0.0)
-        self.wide("first", first - second)
-        self.wide("second", second.sum(axis=0))
         if not each or ties:
-            self._class_scores(k)
+            self._class_scores(pairs)
         if ties:
             self.node("ArgMax", "class_scores", result="index", axis=1, keepdims=0)
-        else:  # f > 0 is a vote for the first of the pair, all else for the second
-            self.node("Greater", "functions", "zero", result="won")
-            self._votes("won", "votes")
+            chosen = classes
+        else:  # with the classes in the order of their ranks, f > 0 is a vote for the first, all else for the second
+            ranks = rank[pairs]
+            turned = np.where(ranks[:, 0] < ranks[:, 1], 1.0, -1.0)
+            self.node("Mul", "functions", self.wide("turned", turned), result="in_order")
+            self.node("Greater", "in_order", "zero", result="won")
+            self._votes("won", np.sort(ranks, axis=1), "votes")
             self.node("ArgMax", "votes", result="index", axis=1, keepdims=0)
-        self.node("Gather", self.constant("classes", classes), "index", result="label")
+            chosen = classes[np.argsort(rank)]
+        self.node("Gather", self.constant("classes", chosen), "index", result="label")
         self.output("label", classes.dtype, ["rows"])
         self.rounded("functions" if each else "class_scores", "scores")
         self.output("scores", self.number, ["rows", len(pairs) if each else k])
 
-    def _votes(self, won: str, result: str) -> None:
+    def _votes(self, won: str, pairs: Array, result: str) -> None:
         """How often each class wins: a pair not won by its first class is won by its second."""
+        first, second = (np.eye(int(pairs.max()) + 1)[side] for side in pairs.T)
         self.node("Cast", won, result=f"{won}_counts", to=self.onnx.TensorProto.DOUBLE)
-        self.node("MatMul", f"{won}_counts", "first", result=f"{won}_moved")
-        self.node("Add", f"{won}_moved", "second", result=result)
+        self.node("MatMul", f"{won}_counts", self.wide(f"{won}_first", first - second), result=f"{won}_moved")
+        self.node("Add", f"{won}_moved", self.wide(f"{won}_second", second.sum(axis=0)), result=result)
 
-    def _class_scores(self, k: int) -> None:
+    def _class_scores(self, pairs: Array) -> None:
         """Votes, f ≥ 0 being one for the first of the pair, and a fraction s/(3(|s| + 1)) that says by how much."""
         self.node("GreaterOrEqual", "functions", "zero", result="not_lost")
-        self._votes("not_lost", "fair_votes")
-        self.node("MatMul", "functions", "first", result="confidence")
+        self._votes("not_lost", pairs, "fair_votes")
+        self.node("MatMul", "functions", "not_lost_first", result="confidence")
         self.node("Abs", "confidence", result="size")
         self.node("Add", "size", self.wide("one", 1.0), result="above_one")
         self.node("Mul", "above_one", self.wide("three", 3.0), result="largest")

@@ -27,7 +27,10 @@ class ParquetSource:
         except (pyarrow.ArrowException, OSError) as error:
             raise ValueError(f"{name}: is no readable Parquet file: {error}") from None
         schema = self.file.schema_arrow
-        self.columns = choose_columns(list(schema.names), target, weight, name)
+        names = list(schema.names)
+        if (twice := next((n for n in names if names.count(n) > 1), None)) is not None:
+            raise ValueError(f"{name}: two columns are called {twice!r}")
+        self.columns = choose_columns(names, target, weight, name)
         for j in self.columns.features:
             self._check_number(schema.field(j))
         if self.columns.weight is not None:
@@ -41,13 +44,18 @@ class ParquetSource:
         """The features' names."""
         return [self.columns.names[j] for j in self.columns.features]
 
+    @property
+    def guesses(self) -> list[str]:
+        """What was not told, in words."""
+        return self.columns.guesses
+
     def _check_number(self, field: Any) -> None:
         types = self.pa.types
         checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
         if not any(check(field.type) for check in checks):
             raise ValueError(
-                f"{self.name}: column {field.name!r} holds {field.type}, not numbers; encode it first, or "
-                "point it out as target or sample_weight"
+                f"{self.name}: column {field.name!r} holds {field.type}, not numbers; encode the column, leave it "
+                "out, or make it the target"
             )
 
     def blocks(self) -> Iterator[Block]:

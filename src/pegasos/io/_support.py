@@ -4,7 +4,8 @@ Arrays: ``dual_coef_`` (float64, always dense here), ``intercept_``, ``n_support
 the support vectors, as they are in the estimator: ``support_vectors_`` of float32 or float64, or a CSR matrix's
 ``support_vectors_.data``, ``.indices`` and ``.indptr``. Where there are none (a precomputed kernel, or a regression
 within its tube) there is no such array. The header's ``kernel`` says which (``layout``), γ, λ, the shape that was
-fitted, and how classes are compared (``multiclass``).
+fitted, and how classes are compared (``multiclass``); of a model of LIBSVM's whose classes were in another order, also
+that order, which decides ties (``tie_order``).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         "fitted_shape": None if shape is None else plain(list(shape)),
         "multiclass": form_of(estimator),
     }
+    if (ties := getattr(estimator, "_tie_order", None)) is not None:
+        header["tie_order"] = plain(ties.tolist())
     arrays = {
         "dual_coef_": as_array(estimator._dense_coefficients(), Rule(()), "dual_coef_"),
         "intercept_": as_array(estimator.intercept_, Rule(()), "intercept_"),
@@ -65,13 +68,15 @@ def form_of(estimator: Any) -> str:
 def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> dict[str, Any]:
     """The attributes of a kernel machine, all of them checked; what is used of ``arrays`` is taken out."""
     names = {"layout", "gamma", "lam", "fitted_shape", "multiclass"}
-    if not isinstance(found, dict) or set(found) != names:
+    if not isinstance(found, dict) or set(found) - {"tie_order"} != names:
         raise ValueError(f"kernel={found!r:.200} should have {', '.join(sorted(names))} and nothing else")
     _count_functions(estimator, found, sizes)
     state: dict[str, Any] = {"_gamma": real(found, "gamma")}
     dual = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
     state["intercept_"] = checked_array("intercept_", arrays.pop("intercept_", None), Rule(("functions",)), sizes)
     state["n_support_"] = _shares(arrays, sizes)
+    if "tie_order" in found:
+        state["_tie_order"] = _tie_order(found["tie_order"], sizes)
     rows = _fitted_shape(estimator, found, state, sizes)
     if "support_" in arrays or estimator.kernel == "precomputed":
         state["support_"] = _numbers(arrays, rows, sizes)
@@ -99,6 +104,13 @@ def _count_functions(estimator: Any, found: dict[str, Any], sizes: dict[str, int
         sizes["functions"], sizes["coefficients"] = k * (k - 1) // 2, k - 1
     else:
         sizes["functions"] = sizes["coefficients"] = k
+
+
+def _tie_order(found: Any, sizes: dict[str, int]) -> Array:
+    k = sizes.get("classes", 0)
+    if not fits(found, tuple[int, ...]) or k < 3 or sorted(found) != list(range(k)):
+        raise ValueError(f"tie_order={found!r:.100} should have each number below {k}, that of the classes, once")
+    return np.array(found, dtype=np.int64)
 
 
 def _positive(found: dict[str, Any], name: str) -> float:

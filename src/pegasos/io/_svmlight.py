@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Integral
 from typing import Any
 
@@ -14,11 +15,12 @@ from scipy import sparse
 from pegasos import _core
 from pegasos._data import Array, canonical, csr_arrays
 from pegasos._threads import thread_count
-from pegasos.io._files import Source, Target, contents, name_of, reading, writing
+from pegasos.io._files import Source, Target, name_of, reading, text_of, writing
 
 _INT32_MAX = np.iinfo(np.int32).max
 _SHARE = 20  # a block of b bytes of text takes at most 20 b bytes in all, see iter_svmlight
 _LEAST_MEMORY = 1 << 16
+_PART = 1 << 21  # bytes of text that a thread is given at a time
 _ENTRIES_AT_A_TIME = 1 << 20  # that are written
 
 #: What is wrong, by the core's name for it. {word} is the offending text.
@@ -26,7 +28,7 @@ _REASONS = {
     "bad_label": "the label {word} is not a number",
     "label_overflow": "the label {word} is too large for float64",
     "several_labels": "{word} looks like a list of labels; a row has one label here",
-    "no_label": "the line begins with {word}, not with a label",
+    "no_label": "the line begins with {word}, not with a label; put a 0 in front where it is not known",
     "bad_query": "{word} is not qid: and a whole number",
     "query_overflow": "the number of {word} does not fit int64",
     "misplaced_query": "{word} must stand right behind the label, and once",
@@ -122,26 +124,70 @@ class _Reader:
             raise ValueError(f"n_features={n_features} does not fit index_dtype int32; use int64")
         return cls(name_of(source), n_features, bool(zero_based), value, index, bool(query_id), thread_count(n_jobs))
 
-    def parse(self, text: Any, first_line: int = 1) -> dict[str, Any]:
-        """The core's answer: arrays, or an offence that :meth:`check` turns into an error."""
-        wide = self.index_dtype == np.int64 or (self.n_features or 0) > _INT32_MAX
-        found = self._parse(text, first_line, wide)
-        if self.index_dtype is None and found.get("offence") in ("index_too_wide", "too_many_entries"):
-            found = self._parse(text, first_line, True)
+    def rows(self, text: Any) -> dict[str, Any]:
+        """The core's arrays for all of a text, a view or a stream.
+
+        The text is handed over in parts that take some hundredths of a second: Ctrl-C lands in between.
+        """
+        total = len(text) if isinstance(text, memoryview) else getattr(text, "size", 0)
+        core = _core.SvmlightReader(wide=self._wide, total=total, **self._options)
+        size = _PART * self.threads
+        if isinstance(text, memoryview):
+            whole, begin, ahead = _bytes(text), 0, size
+            while begin < len(whole):
+                end = min(begin + ahead, len(whole))
+                used = self._add(core, whole[begin:end], end == len(whole))
+                begin, ahead = begin + used, size if used else 2 * ahead
+        else:
+            buffer, filled, last = np.empty(size, np.uint8), 0, False
+            while not last:
+                more = text.readinto(buffer.data[filled:])
+                filled, last = filled + more, not more
+                if last or filled == len(buffer):
+                    used = self._add(core, buffer[:filled], last)
+                    filled -= used
+                    if not used:
+                        buffer = np.append(buffer, np.empty_like(buffer))  # a line that is longer
+                    buffer[:filled] = buffer[used : used + filled]
+        found: dict[str, Any] = core.finish()
         return found
 
-    def _parse(self, text: Any, first_line: int, wide: bool) -> dict[str, Any]:
-        found: dict[str, Any] = _core.svmlight_read(
-            np.frombuffer(text, np.uint8) if len(text) else np.empty(0, np.uint8),
-            single=self.dtype == np.float32,
-            wide=wide,
-            zero_based=self.zero_based,
-            n_features=-1 if self.n_features is None else self.n_features,
-            query=self.query_id,
-            first_line=first_line,
-            threads=self.threads,
-        )
-        return found
+    def _add(self, core: Any, text: Array, last: bool) -> int:
+        """Read what is complete; the number of bytes."""
+        found = core.add(text, last=last)
+        if self._needs_width(found):
+            core.widen()
+            found = core.add(text, last=last)
+        if isinstance(found, dict):
+            self.check(found)
+        return int(found)
+
+    def parse(self, text: Any, first_line: int = 1) -> dict[str, Any]:
+        """The core's answer for a text of whole lines: arrays, or an offence that :meth:`check` makes an error of."""
+        wide = self._wide
+        while True:
+            found: dict[str, Any] = _core.svmlight_read(_bytes(text), wide=wide, first_line=first_line, **self._options)
+            if wide or not self._needs_width(found):
+                return found
+            wide = True
+
+    @property
+    def _wide(self) -> bool:
+        return self.index_dtype == np.int64 or (self.n_features or 0) > _INT32_MAX
+
+    def _needs_width(self, found: Any) -> bool:
+        wanted = ("index_too_wide", "too_many_entries")
+        return self.index_dtype is None and isinstance(found, dict) and found.get("offence") in wanted
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {
+            "single": self.dtype == np.float32,
+            "zero_based": self.zero_based,
+            "n_features": -1 if self.n_features is None else self.n_features,
+            "query": self.query_id,
+            "threads": self.threads,
+        }
 
     def check(self, found: dict[str, Any]) -> None:
         """Raise what the core has found wrong."""
@@ -159,6 +205,8 @@ class _Reader:
         )
         if found["offence"] in ("bad_value", "bad_label") and text.lstrip("+-").lower() in _NOT_FINITE:
             reason = reason.replace("a number", "a finite number; impute it, or leave the entry or the row out")
+        if found["line"] == 1 and found["offence"] in ("bad_label", "several_labels") and set(",;") & set(text):
+            reason += "; if this is CSV, pegasos.io.convert reads it with format='csv'"
         raise SvmlightError(self.name, found["line"], found["column"], text, reason)
 
     def result(self, found: dict[str, Any], columns: int) -> tuple[Any, ...]:
@@ -189,7 +237,7 @@ def read_svmlight(
     ----------
     source : path, binary file, bytes or "-"
         What to read; "-" is standard input. Data compressed with gzip, bzip2, xz or zstd (extra ``zstd`` before
-        Python 3.14) are recognised by their content. Plain files are memory-mapped.
+        Python 3.14) are recognised by their content. A file that is cut while it is read is refused.
     n_features : int, default=None
         Number of columns; an index beyond it is refused. None takes the largest index of the file.
     zero_based : bool, default=False
@@ -201,7 +249,7 @@ def read_svmlight(
     query_id : bool, default=False
         Whether to return the ``qid`` of each row, which every row then must have. If not, it is checked and left out.
     n_jobs : int, default=None
-        Threads; None is 1, -1 all processors. The result does not depend on it.
+        Threads; None is 1, -1 all processors this process may use. The result does not depend on it.
 
     Returns
     -------
@@ -225,9 +273,8 @@ def read_svmlight(
     ([[0.5, 0.0, 0.2], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
     reader = _Reader.of(source, n_features, zero_based, dtype, index_dtype, query_id, n_jobs)
-    with contents(source) as text:
-        found = reader.parse(text)
-    reader.check(found)
+    with text_of(source) as text:
+        found = reader.rows(text)
     return reader.result(found, found["columns"] if reader.n_features is None else reader.n_features)
 
 
@@ -309,6 +356,13 @@ def _blocks(source: Source, reader: _Reader, memory: int) -> Iterator[tuple[Any,
                 return
 
 
+def line_of_row(source: Source, row: int) -> int | None:
+    """The number, from 1, of the line that a row (from 0) stands in; None if there are not so many."""
+    with reading(source) as stream:
+        lines = (number for number, text in enumerate(stream, 1) if text.partition(b"#")[0].strip())
+        return next(islice(lines, row, None), None)
+
+
 def write_svmlight(
     X: Any,
     y: Any,
@@ -341,7 +395,7 @@ def write_svmlight(
     comment : str, default=None
         Text to write at the top, each line behind a ``#``.
     n_jobs : int, default=None
-        Threads; None is 1, -1 all processors. The bytes do not depend on it.
+        Threads; None is 1, -1 all processors this process may use. The bytes do not depend on it.
 
     Examples
     --------
@@ -372,6 +426,10 @@ def write_svmlight(
             last = min(max(first + 1, last), first + _ENTRIES_AT_A_TIME, rows)
             file.write(_core.svmlight_write(data, indices, indptr, label, query, zero_based, first, last, threads))
             first = last
+
+
+def _bytes(text: Any) -> Array:
+    return np.frombuffer(text, np.uint8) if len(text) else np.empty(0, np.uint8)
 
 
 def _fits_float64(text: str) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from pegasos._engine import Engine
+from pegasos._kernel_engine import KernelEngine
 from pegasos._kernel_problem import KernelProblem
-from pegasos.solvers._linear import SCALAR_LOSSES, SDCA, SOLVERS, Pegasos, Solver, kernel_order
+from pegasos._suggest import did_you_mean
+from pegasos.solvers._linear import SCALAR_LOSSES, SDCA, SOLVERS, Pegasos, Solver, check_count, check_flag, kernel_order
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class KernelSolver:
             others = ". Use 'sdca' or 'pegasos'" if intercept in ("none", "feature") else ""
             raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}{others}")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
         raise NotImplementedError
 
@@ -68,12 +69,16 @@ class SMO(KernelSolver):
 
     def __post_init__(self) -> None:
         size = self.working_set
-        if size is not None and (not isinstance(size, int | np.integer) or not 4 <= size <= 2**15):
+        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+        if size is not None and not (whole and 4 <= size <= 2**15):
             raise ValueError(f"SMO: working_set={size!r} must be None or a whole number from 4 to 32768")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._smo import SMOEngine
+        from pegasos._whole_smo import engine, suits
 
+        if self.working_set is None and suits(problem):
+            return engine(problem, tol=tol, max_steps=max_steps)
         size = None if self.working_set is None else int(self.working_set)
         return SMOEngine(problem, tol=tol, max_steps=max_steps, working_set=size)
 
@@ -95,16 +100,18 @@ class _KernelPegasos(KernelSolver):
         super().check(problem, intercept)
         self.options.kernel_sampling()
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._kernel_pegasos import KernelPegasosEngine
 
         options = self.options
+        units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.pieces]
         radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if options.projection else 0.0
         return KernelPegasosEngine(
             problem,
             tol=tol,
             max_epochs=max_steps or EPOCHS,
-            t0=[self._t0(problem, k) for k in range(problem.parts)],
+            t0=[self._t0(problem, k, units[k].step) for k in range(problem.parts)],
+            units=units,
             batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
             sampling=options.kernel_sampling(),
             radius=radius,
@@ -112,11 +119,11 @@ class _KernelPegasos(KernelSolver):
             seed=seed,
         )
 
-    def _t0(self, problem: KernelProblem, k: int) -> float:
+    def _t0(self, problem: KernelProblem, k: int, step: float) -> float:
         part, diagonal = problem.pieces[k], problem.rows(k).diagonal()
         mean, largest = float(part.weight @ diagonal) / problem.total, float(diagonal.max(initial=0.0))
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
-        return self.options.kernel_t0(part.loss, mean, largest, B2, problem.lam)
+        return self.options.t0_for(part.loss, mean, largest, B2, problem.lam, step)
 
 
 @dataclass(frozen=True)
@@ -134,7 +141,7 @@ class _KernelSDCA(KernelSolver):
         if self.options.blocks is not None:
             raise ValueError(f"SDCA: blocks={self.options.blocks} has no meaning with a kernel; n_jobs shares the work")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._kernel_sdca import KernelSDCAEngine
 
         sampling = kernel_order(self.options, self.options.sampling)
@@ -173,12 +180,11 @@ class LASVM(KernelSolver):
     name: ClassVar[str] = "lasvm"
 
     def __post_init__(self) -> None:
-        _check_count(self, "epochs")
-        if not isinstance(self.finish, bool | np.bool_):
-            raise ValueError(f"LASVM: finish={self.finish!r} must be True or False")
+        check_count(self, "epochs")
+        check_flag(self, "finish")
         _check_positive(self, "tau")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._lasvm import LASVMEngine
 
         return LASVMEngine(
@@ -232,9 +238,9 @@ class SBP(KernelSolver):
         nu = self.nu
         if nu is not None and (not isinstance(nu, Real) or isinstance(nu, bool) or not 0 <= float(nu) < np.inf):
             raise ValueError(f"SBP: nu={nu!r} must be None or a number >= 0")
-        _check_count(self, "max_steps")
+        check_count(self, "max_steps")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._sbp import SBPEngine
 
         nu = None if self.nu is None else float(self.nu)
@@ -248,15 +254,20 @@ class Nystroem(KernelSolver):
     The weights are restricted to the span of some random rows, the basis B: with K_BB = UΣUᵀ the features
     Σ^{-1/2} Uᵀ K(B, x) have the inner products of the kernel, projected, and the linear machine on them is solved as
     :class:`Auto` would (Williams & Seeger 2001; as scikit-learn's ``Nystroem``). The basis rows become the support
-    vectors. The certificate's primal value is the estimator's own objective; the lower bound is that of the best
-    weights in the span, not of the exact problem. Above 200 000 rows ``solver="auto"`` does this, with a
-    :class:`NystroemWarning`.
+    vectors. The fit ends where the weights are within ``tol`` of the best ones in the span; by how much at most they
+    are above those is the certificate's ``restricted_gap``. Its ``dual`` is a lower bound of the exact problem, made of
+    the same dual variables: it says how far from the exact machine the approximation can be at most. Above 200 000
+    rows ``solver="auto"`` does this, with a :class:`NystroemWarning`.
 
     Parameters
     ----------
     n_components : int, default=500
         Rows of the basis, for each pair of classes. With all rows the problem is the exact one. The features of a pair
         take rows · n_components · 8 bytes of memory, of more than 2²⁶ entries 4.
+    exact_bound : {"auto", True, False}, default="auto"
+        Whether to compute the lower bound of the exact problem in the end. It takes the kernel values between all rows
+        that have a dual variable other than zero, in blocks. "auto": if that costs less than the fit, or next to
+        nothing. Without it the lower bound is 0, that of all losses.
 
     Examples
     --------
@@ -268,21 +279,31 @@ class Nystroem(KernelSolver):
     """
 
     n_components: int = 500
+    exact_bound: bool | Literal["auto"] = "auto"
     name: ClassVar[str] = "nystroem"
     losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
-        _check_count(self, "n_components")
+        check_count(self, "n_components")
+        if not isinstance(self.exact_bound, bool | np.bool_) and self.exact_bound != "auto":
+            raise ValueError(f"Nystroem: exact_bound={self.exact_bound!r} must be 'auto', True or False")
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         super().check(problem, intercept)
         if problem.kernel.name == "precomputed":
             raise ValueError("solver 'nystroem' needs rows to compute kernel values of; kernel='precomputed' has none")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> Engine:
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
         from pegasos._nystroem import NystroemEngine
 
-        return NystroemEngine(problem, tol=tol, max_steps=max_steps, seed=seed, components=int(self.n_components))
+        return NystroemEngine(
+            problem,
+            tol=tol,
+            max_steps=max_steps,
+            seed=seed,
+            components=int(self.n_components),
+            exact_bound=self.exact_bound,
+        )
 
 
 class NystroemWarning(UserWarning):
@@ -294,12 +315,6 @@ class NystroemWarning(UserWarning):
     >>> from pegasos.solvers import NystroemWarning
     >>> warnings.simplefilter("ignore", NystroemWarning)
     """
-
-
-def _check_count(solver: KernelSolver, field: str) -> None:
-    value = getattr(solver, field)
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not 1 <= value < 2**31:
-        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a whole number >= 1")
 
 
 def _check_positive(solver: KernelSolver, field: str) -> None:
@@ -335,10 +350,12 @@ def resolve_kernel(solver: str | Solver | KernelSolver) -> KernelSolver:
         return _KernelPegasos(found)
     if isinstance(found, SDCA):
         return _KernelSDCA(found)
-    hint = ""
+    names = ("auto", *KERNEL_SOLVERS)
+    hint = did_you_mean(solver, names) if isinstance(solver, str) else ""
     if isinstance(solver, type) and issubclass(solver, KernelSolver | Pegasos | SDCA):
-        hint = f"; did you mean {solver.__name__}(), with parentheses?"
-    elif isinstance(solver, Solver) or solver in SOLVERS:
+        hint = f" (did you mean {solver.__name__}(), with parentheses?)"
+    elif isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS):
         hint = "; that one is for the linear estimators"
-    named = ", ".join(("auto", *KERNEL_SOLVERS))
-    raise ValueError(f"solver={solver!r} is unknown; it can be {named} or a pegasos.solvers object for kernels{hint}")
+    raise ValueError(
+        f"solver={solver!r} is unknown; it can be {', '.join(names)} or a pegasos.solvers object for kernels{hint}"
+    )

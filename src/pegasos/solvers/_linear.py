@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeGuard
 
 import numpy as np
 
+from pegasos._data import Array
 from pegasos._engine import Engine
 from pegasos._problem import Problem
+from pegasos._suggest import did_you_mean
+from pegasos._units import Units, units_of
 from pegasos.losses import LOSSES, Loss
+
+if TYPE_CHECKING:
+    from pegasos._stochastic import SubgradientEngine
 
 Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
 SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
@@ -44,7 +50,29 @@ class Solver:
 def _check_in(solver: Solver, field: str, accepted: tuple[str, ...]) -> None:
     value = getattr(solver, field)
     if value not in accepted:
-        raise ValueError(f"{type(solver).__name__}: {field}={value!r} is none of {', '.join(accepted)}")
+        hint = did_you_mean(value, accepted)
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} is none of {', '.join(accepted)}{hint}")
+
+
+def check_flag(solver: object, field: str) -> None:
+    """Refuse what is neither yes nor no."""
+    value = getattr(solver, field)
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be True or False")
+
+
+def check_count(solver: object, field: str, low: int = 1, *, none: bool = False) -> None:
+    """Refuse what is no whole number from ``low`` on, or None where that means something."""
+    value = getattr(solver, field)
+    if none and value is None:
+        return
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value < 2**31:
+        what = f"{'None or ' * none}a whole number >= {low}"
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be {what}")
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _order(sampling: Sampling, problem: Problem) -> str:
@@ -74,8 +102,8 @@ class _Subgradient(Solver):
     def __post_init__(self) -> None:
         _check_in(self, "sampling", SAMPLINGS)
         _check_in(self, "output", ("last", "average", "suffix", "random"))
-        if not isinstance(self.batch_size, int | np.integer) or self.batch_size < 1:
-            raise ValueError(f"{type(self).__name__}: batch_size={self.batch_size!r} must be a whole number >= 1")
+        check_count(self, "batch_size")
+        check_flag(self, "projection")
 
     def check(self, problem: Problem, intercept: str) -> None:
         super().check(problem, intercept)
@@ -86,6 +114,10 @@ class _Subgradient(Solver):
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
     def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        return self.engine_with(problem, intercept, seed, self.units(problem), self._t0(problem))
+
+    def engine_with(self, problem: Problem, intercept: str, seed: int, units: Units, t0: float) -> SubgradientEngine:
+        """The same with steps of another size, as a stream has them, which knows more than these rows."""
         from pegasos._stochastic import SubgradientEngine
 
         bias = {"unregularized": "subgradient"}.get(intercept, intercept)
@@ -98,7 +130,9 @@ class _Subgradient(Solver):
             seed=seed,
             schedule=self.schedule,
             rate=self._rate(problem),
-            t0=self._t0(problem),
+            t0=t0,
+            bias_start=units.start,
+            bias_rate=units.step,
             batch_size=int(self.batch_size),
             sampling=_order(self.sampling, problem),
             radius=radius,
@@ -109,6 +143,10 @@ class _Subgradient(Solver):
 
     def _t0(self, problem: Problem) -> float:
         return 0.0
+
+    def units(self, problem: Problem) -> Units:
+        """Where a free bias begins, and how long steps should be; as published unless said otherwise."""
+        return Units()
 
 
 @dataclass(frozen=True)
@@ -124,20 +162,24 @@ class Pegasos(_Subgradient):
     batch_size : int, default=1
         Rows k a step; ``len(X)`` gives the deterministic sub-gradient method.
     sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
-        "permutation": a new order each epoch. More than 1,024 rows are read in eight streams at a time from random
-        places, which is faster, unless the targets of neighbours are alike, as in a file sorted by class: then any
-        order is as likely. "fixed": the same order each epoch. "iid": independent draws (the papers' analysis).
-        "chunked": a new order that stays in the same few megabytes of rows for a while, for data on disk: chunks of
-        consecutive rows in random order, the rows of eight chunks at a time shuffled among themselves. "auto":
-        "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation". Not "chunked" with kernels.
+        "permutation": a new order each epoch, every order as likely as any other; more than four million entries in
+        rows of fewer than forty are visited in lots of a thousand groups of up to sixteen neighbours, taken from all
+        over the file and shuffled row by row, which is faster and mixes as well. "fixed": the same order each epoch.
+        "iid": independent draws (the papers' analysis). "chunked": a new order that stays in the same hundred or so
+        megabytes of rows for a while, for data on disk: lots of 256 chunks of some hundred kilobytes each, taken and
+        shuffled likewise. "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation". Not "chunked"
+        with kernels.
     projection : bool, default=False
         Project onto the ball that holds the optimum after each step (the 2007 paper).
     output : {"last", "average", "suffix", "random"}, default="last"
         The last iterate, the mean of all, the mean of the last half to three quarters of the epochs, or the better of
-        two random ones (Lemma 3).
+        two random ones (Lemma 3; not in ``partial_fit``).
     t0 : float or "auto", default="auto"
         Steps, in rows, that the step size pretends to have taken. "auto" is L·R²/λ with R² the mean squared norm of the
-        rows and L the loss's smoothness (1 if it has none): the first step then moves a score by about 1.
+        rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has none): the first step then moves
+        a score by about 1. Regressions whose loss has slopes of at most g, but targets that spread by s, have R²g/(λs):
+        the first step moves a score by s. A bias that is not regularised then begins at the median of the targets, and
+        moves by s/(g√t). With a number everything is as published: a bias begins at 0 and moves by 1/√t.
 
     Examples
     --------
@@ -152,7 +194,7 @@ class Pegasos(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.t0 != "auto" and not (isinstance(self.t0, Real) and np.isfinite(self.t0) and self.t0 >= 0):
+        if self.t0 != "auto" and not (_is_number(self.t0) and np.isfinite(self.t0) and self.t0 >= 0):
             raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
 
     def _t0(self, problem: Problem) -> float:
@@ -160,14 +202,21 @@ class Pegasos(_Subgradient):
             return float(self.t0)
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
         largest = float(problem.examples.squared_norms.max())
-        return self.kernel_t0(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam)
+        return self.t0_for(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam, self.units(problem).step)
 
-    def kernel_t0(self, loss: Loss, mean: float, largest: float, B2: float, lam: float) -> float:
-        """t0 for rows of this mean and largest squared norm K(x, x), and the square of a constant feature."""
+    def units(self, problem: Problem) -> Units:
+        return self.units_for(problem.loss, problem.target, problem.weight, problem.bias)
+
+    def units_for(self, loss: Loss, y: Array, weight: Array | None, bias: str) -> Units:
+        """The units for these targets, unless ``t0`` is a number: then everything is as published."""
+        return Units() if self.t0 != "auto" else units_of(loss, y, weight, free=bias == "free")
+
+    def t0_for(self, loss: Loss, mean: float, largest: float, B2: float, lam: float, step: float) -> float:
+        """t0 for rows of this mean and largest squared norm K(x, x), the square of a constant feature, and a step."""
         if self.t0 != "auto":
             return float(self.t0)
-        if np.isinf(loss.smoothness):
-            return (max(mean, 0.0) + B2) / lam
+        if np.isinf(loss.smoothness) or step != 1.0:
+            return (max(mean, 0.0) + B2) / (lam * step)
         # Rows may be far longer than their mean, which matters to losses whose slope is not bounded.
         return max(loss.smoothness, 1.0) * (max(largest, 0.0) + B2) / lam
 
@@ -201,7 +250,7 @@ class Norma(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.p, Real) and 0 < self.p < 1):
+        if not (_is_number(self.p) and 0 < self.p < 1):
             raise ValueError(f"Norma: p={self.p!r} must lie strictly between 0 and 1")
 
     def _rate(self, problem: Problem) -> float:
@@ -233,7 +282,7 @@ class SGD(_Subgradient):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (isinstance(self.eta, Real) and np.isfinite(self.eta) and self.eta > 0):
+        if not (_is_number(self.eta) and np.isfinite(self.eta) and self.eta > 0):
             raise ValueError(f"SGD: eta={self.eta!r} must be a number > 0")
 
     def check(self, problem: Problem, intercept: str) -> None:
@@ -261,9 +310,9 @@ class SDCA(Solver):
         The order of the rows in an epoch; as for :class:`Pegasos`.
     blocks : int or None, default=None
         None: one row after the other. A number (16, say): as many logical blocks ascend side by side and are joined by
-        an exact line search; threads share the blocks, and the result is the same for any number of threads. Setting
-        the estimator's ``n_jobs`` to a number makes 16 the default. One output only; groups of classes are
-        parallel anyway. Not with kernels, whose threads share the kernel rows.
+        an exact line search; threads share the blocks, and the result is the same for any number of threads. It needs
+        several times the epochs, so that it can pay with many cores only, and is used on request only. One output
+        only; groups of classes are parallel anyway. Not with kernels, whose threads share the kernel rows.
     precision : {"auto", "double"}, default="auto"
         "auto": one-vs-rest fits of the hinge losses work in single precision, sixteen classes side by side, down to a
         relative gap of 1e-4, and change to double precision for the rest; what they return is the mean of an epoch's
@@ -291,9 +340,9 @@ class SDCA(Solver):
             raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
 
     def __post_init__(self) -> None:
+        check_flag(self, "shrinking")
         _check_in(self, "sampling", SAMPLINGS)
-        if self.blocks is not None and (not isinstance(self.blocks, int | np.integer) or self.blocks < 1):
-            raise ValueError(f"SDCA: blocks={self.blocks!r} must be None or a whole number >= 1")
+        check_count(self, "blocks", none=True)
         _check_in(self, "precision", ("auto", "double"))
 
     def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
@@ -325,7 +374,8 @@ class CuttingPlane(Solver):
     Parameters
     ----------
     max_planes : int, default=200
-        Planes kept; the longest unused ones go first.
+        Planes kept; the longest unused ones go first. Each takes 8 bytes a column, and a byte a row for the hinge and
+        the ε-insensitive loss, 8 for the others.
 
     Examples
     --------
@@ -339,8 +389,7 @@ class CuttingPlane(Solver):
     losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
-        if not isinstance(self.max_planes, int | np.integer) or self.max_planes < 2:
-            raise ValueError(f"CuttingPlane: max_planes={self.max_planes!r} must be a whole number >= 2")
+        check_count(self, "max_planes", 2)
 
     def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
         from pegasos._cutting_plane import CuttingPlaneEngine
@@ -351,6 +400,9 @@ class CuttingPlane(Solver):
 @dataclass(frozen=True)
 class _SecondOrder(Solver):
     max_columns: int = 5000
+
+    def __post_init__(self) -> None:
+        check_count(self, "max_columns")
 
     def check(self, problem: Problem, intercept: str) -> None:
         super().check(problem, intercept)
@@ -436,6 +488,11 @@ class Auto(Solver):
     :class:`Pegasos`, whose dual point starts :class:`SDCA`; if that stalls on narrow data, a second-order method takes
     over.
 
+    Parameters
+    ----------
+    blocks : int or None, default=None
+        As for :class:`SDCA`, where that is used.
+
     Examples
     --------
     >>> from pegasos import LinearSVC
@@ -446,6 +503,9 @@ class Auto(Solver):
     blocks: int | None = None
     name: ClassVar[str] = "auto"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch", "search")
+
+    def __post_init__(self) -> None:
+        check_count(self, "blocks", none=True)
 
     def _specialist(self, intercept: str) -> Solver | None:
         """The solver for the intercepts that only one kind of solver can learn."""
@@ -478,7 +538,7 @@ def resolve(solver: str | Solver) -> Solver:
         return solver
     if isinstance(solver, str) and solver in SOLVERS:
         return SOLVERS[solver]()
-    hint = ""
+    hint = did_you_mean(solver, SOLVERS) if isinstance(solver, str) else ""
     if isinstance(solver, type) and issubclass(solver, Solver):
-        hint = f"; did you mean {solver.__name__}(), with parentheses?"
+        hint = f" (did you mean {solver.__name__}(), with parentheses?)"
     raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object{hint}")

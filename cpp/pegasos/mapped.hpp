@@ -1,0 +1,24 @@
+// Arrays mapped from files that somebody cuts short while they are read.
+//
+// Reading a page that its file no longer has is a bus error, which ends the process. While a MappedGuard
+// watches over an array, such a page reads as zeros instead, and the guard says so: whoever has read from the
+// array asks it, and throws away what was made of the zeros. (Wayland's shared memory is guarded in this way,
+// too.) Bus errors anywhere else go to whoever handled them before.
+#pragma once
+#include <cstddef>
+
+namespace pegasos {
+
+class MappedGuard {
+ public:
+    MappedGuard(const void* begin, std::size_t bytes);
+    ~MappedGuard();
+    MappedGuard(const MappedGuard&) = delete;
+    MappedGuard& operator=(const MappedGuard&) = delete;
+    bool torn() const;  // whether a page was missing
+
+ private:
+    int slot_;  // −1: there was none left, and nothing is watched
+};
+
+}  // namespace pegasos

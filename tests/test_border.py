@@ -1,0 +1,85 @@
+"""The border between Python and the core: words, codes and places that it does not know are refused by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pegasos import _core
+
+X, Y = np.ascontiguousarray(np.arange(12.0).reshape(6, 2)), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+LABELS = np.arange(6, dtype=np.int32) % 3
+COMMON = {"weight": None, "total": 6.0, "first": 0, "count": 1, "lam": 0.1, "feature": 0.0, "seed": 0}
+
+
+def pegasos(loss=None, targets=Y, **changes):
+    options = {"schedule": "pegasos", "rate": 0.0, "t0": 0.0, "batch_size": 1, "sampling": "permutation"}
+    options |= {"radius": 0.0, "average": False, "random": False, "bias": "none"} | COMMON | changes
+    return _core.Pegasos(_core.Rows.dense(X), loss or _core.Loss("hinge"), targets, **options)
+
+
+def sdca(loss=None, targets=Y, **changes):
+    options = {"squared_norms": (X**2).sum(axis=1), "multiplier": False, "shrinking": True, "blocks": 0, "threads": 1}
+    options |= {"single": False, "sampling": "permutation"} | COMMON | changes
+    return _core.Sdca(_core.Rows.dense(X), loss or _core.Loss("hinge"), targets, **options)
+
+
+def kernel_rows(name, degree=3):
+    return _core.KernelRows(_core.Rows.dense(X), name, 1.0, 0.0, degree, 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pegasos(schedule="pegasus"), "schedule 'pegasus' is none of pegasos, norma, constant"),
+        (lambda: pegasos(bias="subgradent"), "bias 'subgradent' is none of none, subgradient, batch"),
+        (lambda: pegasos(sampling="permuted"), "sampling 'permuted' is none of iid, fixed, permutation, chunked"),
+        (lambda: sdca(sampling="permuted"), "sampling 'permuted' is none of iid, fixed, permutation, chunked"),
+        (
+            lambda: pegasos().select("avarage"),
+            "iterate 'avarage' is none of last, average, suffix, first_random, second_random",
+        ),
+        (lambda: _core.epoch_order(6, 7, 0, 0), "sampling 7 is none of 0 .iid., 1 .fixed., 2 .permutation., 3"),
+        (lambda: _core.epoch_order(6, -1, 0, 0), "sampling -1 is none of"),
+        (lambda: _core.Loss("hinges"), "loss 'hinges' is none of hinge, squared_hinge, .*, quantile$"),
+        (lambda: kernel_rows("rbff"), "kernel 'rbff' is none of linear, poly, sigmoid, rbf, laplacian, chi2"),
+        (lambda: kernel_rows("poly", degree=-1), "degree must be at least 0"),
+        (lambda: pegasos(batch_size=0), "batch_size must be at least 1"),
+        (lambda: pegasos(count=0), "count must be at least 1"),
+        (lambda: pegasos().select("average"), "not asked for when the solver was made"),
+        (lambda: pegasos().select("second_random"), "not asked for when the solver was made"),
+    ],
+)
+def test_unknown_words_and_codes_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_labels_that_are_no_class_are_refused(label):
+    loss, wrong = _core.JointLoss.multinomial(3), LABELS.copy()
+    wrong[4] = label
+    scores = np.zeros((6, 3))
+    calls = [
+        lambda: loss.value(scores, wrong),
+        lambda: loss.conjugate(scores, wrong),
+        lambda: loss.slopes(scores, wrong),
+        lambda: loss.dual_step(scores[0], scores[0], label, 1.0),
+        lambda: pegasos(loss, wrong, count=3),
+        lambda: sdca(loss, wrong, count=3),
+    ]
+    for call in calls:
+        with pytest.raises(IndexError, match="label"):
+            call()
+
+
+def test_known_words_are_taken():
+    for schedule in ("pegasos", "norma", "constant"):
+        for bias in ("none", "subgradient", "batch"):
+            pegasos(schedule=schedule, bias=bias, rate=0.1).advance(6)
+    solver = pegasos(average=True, random=True)
+    for which in ("last", "average", "suffix", "first_random", "second_random"):
+        solver.select(which)
+    assert [len(_core.epoch_order(6, code, 0, 0)) for code in range(4)] == [6, 6, 6, 6]
+    for name in ("linear", "poly", "sigmoid", "rbf", "laplacian", "chi2"):
+        assert kernel_rows(name).rows == 6
