@@ -79,7 +79,7 @@ fuzz:
 	@test -n "$(FUZZ_CXX)" || { echo "make fuzz needs clang with libFuzzer; name it with FUZZ_CXX=..."; exit 1; }
 	mkdir -p build/fuzz/svmlight
 	$(FUZZ_CXX) -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Icpp -pthread \
-	  fuzz/svmlight.cpp cpp/pegasos/svmlight_read.cpp cpp/pegasos/svmlight_write.cpp -o build/fuzz/fuzz-svmlight
+	  fuzz/svmlight.cpp cpp/pegasos/text/svmlight_read.cpp cpp/pegasos/text/svmlight_write.cpp -o build/fuzz/fuzz-svmlight
 	build/fuzz/fuzz-svmlight build/fuzz/svmlight fuzz/corpus/svmlight -dict=fuzz/svmlight.dict -max_len=4096 \
 	  -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz/ -print_final_stats=1
 

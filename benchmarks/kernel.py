@@ -25,7 +25,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from pegasos import SVC, datasets
-from pegasos._kernels import Kernel
+from pegasos.kernels.functions import Kernel
 
 #: γ of each problem; rows that are mostly filled are given as dense arrays.
 GAMMA = {"a9a": 0.05, "usps8": 2 / 256, "reuters": 1.0, "mnist8": 0.02, "ijcnn1": 1.0, "w7a": 0.1}

@@ -40,8 +40,8 @@ class Point:
 def pegasos_path(part: Problem, whole: Problem, max_visits: int) -> Iterable[tuple[int, float, float]]:
     """Yield row visits, seconds of stepping, and P on all rows, at visits growing by a quarter each time."""
     from pegasos import losses, solvers
-    from pegasos._data import examples
-    from pegasos._problem import Problem as Inner
+    from pegasos.problems.linear import Problem as Inner
+    from pegasos.rows.views import examples
 
     inner = Inner(examples(part.X), losses.Hinge(), part.signs()[0], outputs=1, lam=part.lam)
     engine: Any = solvers.Pegasos().engine(inner, "none", 0)

@@ -35,7 +35,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import SVC, datasets, experiments
 from pegasos.experiments import Task
-from pegasos.sparse import sparsify
+from pegasos.sparse.compress import sparsify
 
 
 @dataclass(frozen=True)

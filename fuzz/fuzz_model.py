@@ -18,7 +18,8 @@ with atheris.instrument_imports(include=["pegasos.io", "json"]):
     import numpy as np
 
     import pegasos
-    from pegasos.io import _container, _model, read_liblinear, read_libsvm, write_liblinear, write_libsvm
+    from pegasos.io import read_liblinear, read_libsvm, write_liblinear, write_libsvm
+    from pegasos.io.models import container, native
 
 from safetensors.numpy import save
 from scipy.sparse import csr_matrix
@@ -44,8 +45,8 @@ def models() -> dict[str, object]:
 
 def parts(model: object) -> tuple[dict[str, object], dict[str, np.ndarray]]:
     """The JSON header and the arrays of a model's file."""
-    data = _model.encode(model)
-    return _container.unpack(BytesIO(data), len(data))
+    data = native.encode(model)
+    return container.unpack(BytesIO(data), len(data))
 
 
 MODELS = models()
@@ -76,8 +77,8 @@ def usable(model: object) -> None:
     else:
         assert np.isfinite(model._scores(row)).all()
         assert len(model.predict(row)) == 1
-    data = _model.encode(model)
-    assert _model.encode(_model.decode(BytesIO(data), len(data))) == data
+    data = native.encode(model)
+    assert native.encode(native.decode(BytesIO(data), len(data))) == data
 
 
 def binary(data: bytes) -> None:
@@ -89,12 +90,12 @@ def binary(data: bytes) -> None:
 
 def header(data: bytes) -> None:
     for arrays in ARRAYS:
-        decoded(save(arrays, metadata={_container.KEY: data.decode("utf-8", "replace")}))
+        decoded(save(arrays, metadata={container.KEY: data.decode("utf-8", "replace")}))
 
 
 def decoded(data: bytes) -> None:
     try:
-        model = _model.decode(BytesIO(data), len(data))
+        model = native.decode(BytesIO(data), len(data))
     except ValueError:
         return
     if hasattr(model, "feature_names_in_"):

@@ -1,6 +1,6 @@
 // Fuzzes the svmlight reader: whatever the bytes, every way of reading them must agree, and what was read
 // must survive being written and read again. `make fuzz` builds and runs it.
-#include "pegasos/svmlight.hpp"
+#include "pegasos/text/svmlight.hpp"
 
 #include <algorithm>
 #include <cmath>

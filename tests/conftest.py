@@ -11,13 +11,14 @@ import oracles as o
 import pytest
 from hypothesis import settings
 
-from pegasos import _fit, losses
-from pegasos._data import examples
-from pegasos._kernel_problem import KernelProblem, Part
-from pegasos._kernel_rows import PartRows
-from pegasos._kernels import Kernel
-from pegasos._problem import Problem
+from pegasos import losses
+from pegasos.fit import loop
+from pegasos.kernels.functions import Kernel
+from pegasos.kernels.gram import PartRows
 from pegasos.losses import LOSSES
+from pegasos.problems.kernel import KernelProblem, Part
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import examples
 
 # Nothing is written beside the sources, which may be read-only; what fails is printed so that it can be tried again.
 settings.register_profile("read-only", database=None, print_blob=True)
@@ -136,4 +137,4 @@ def solve(p, solver, intercept="none", *, tol=1e-9, max_iter=1000, seed=0):
     """What a fit does, without the warning."""
     solver.check(p, intercept)
     engine = solver.engine(p, intercept, seed)
-    return _fit.run(p, engine, _fit.Limits(tol, max_iter), _fit.Watch())
+    return loop.run(p, engine, loop.Limits(tol, max_iter), loop.Watch())

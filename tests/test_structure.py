@@ -18,96 +18,40 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "pegasos"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-# Imports point down only: a module may import its own floor and those below.
-FLOORS = [
-    {"_core", "_devices", "_atomic", "_control_groups", "_cores", "_memory", "_threads"},
-    {"_data", "losses"},
-    {
-        "_problem",
-        "_dataset",
-        "_targets",
-        "_kernels",
-        "_kernel_layout",
-        "_frames",
-        "_units",
-        "_averages",
-        "_kernel_means",
-        "_pairs",
-    },
-    {
-        "_certificate",
-        "_trace",
-        "_kernel_rows",
-        "_kernel_rounding",
-        "_definite",
-        "_distinct",
-        "_slant",
-        "_span",
-        "_preimage",
-        "_reduced",
-    },
-    {
-        "_engine",
-        "_kernel_engine",
-        "_kernel_problem",
-        "_kernel_certificate",
-        "_pair_problem",
-        "_pair_visits",
-        "_pair_certificate",
-        "_move",
-    },
-    {
-        "solvers",
-        "_lanes",
-        "_normal",
-        "_stochastic",
-        "_bias_search",
-        "_cutting_plane",
-        "_interior_point",
-        "_rehearsal",
-        "_smoothed_newton",
-        "_newton",
-        "_auto",
-        "_smo",
-        "_whole_smo",
-        "_lasvm",
-        "_sbp",
-        "_water_level",
-        "_nystroem",
-        "_working_set",
-        "_kernel_blocks",
-        "_kernel_pegasos",
-        "_kernel_sdca",
-    },
-    {"_fingerprint", "_interrupt"},
-    {"_fit", "_stop", "_checkpoint", "_stream", "_kernel_stream"},
-    {"_estimator"},
-    {"_linear", "_kernel_model", "_absent_classes"},
-    {"linear", "kernel", "sequence", "path", "_basis", "_greedy"},
-    {"_reference"},
-    {"_sparse_path"},
+#: The rooms from the ground up. A module imports from its own room and from those below, never from beside or above.
+ROOMS = [
+    {"util"},
+    {"rows", "losses"},
+    {"kernels"},
+    {"problems"},
+    {"fit"},
+    {"plots", "solvers"},
+    {"estimators"},
     {"sparse"},
-    {"plots", "io", "_report", "dask", "cli", "experiments", "__init__", "__main__"},
+    {"io", "report"},
+    {"experiments"},
+    {"cli"},
 ]
-FLOOR = {name: k for k, floor in enumerate(FLOORS) for name in floor}
-STANDALONE = {
-    "_available",
-    "_lazy",
-    "_numbers",
-    "_record",
-    "_suggest",
-    "datasets",
-    "theory",
-}  # need nothing of the house and may be used anywhere
+LEVEL = {room: k for k, rooms in enumerate(ROOMS) for room in rooms}
+#: What needs nothing of the house, and what wires it.
+ALONE, WIRING = {"datasets", "theory", "_core"}, {"", "__main__"}
+
+#: The same for the core; dispatch.cpp, which chooses an instruction set for all of it, is above.
+CORE = [{"simd"}, {"core"}, {"linear", "kernel", "text"}, {"dispatch.cpp"}]
+CORE_LEVEL = {room: k for k, rooms in enumerate(CORE) for room in rooms}
 
 
-def floor(module):
-    return FLOOR.get(module, len(FLOORS) - 2 if module not in STANDALONE else 0)
+def dotted(path):
+    """The name of a module below the package; the package itself is ''."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def name_of(path):
-    """The house's name for a file: its first part below the package."""
-    return path.relative_to(SOURCE).with_suffix("").parts[0]
+NAMES = {dotted(path): path for path in MODULES}
+
+
+def room_of(name):
+    return name.split(".")[0]
 
 
 def imports(path):
@@ -121,22 +65,64 @@ def imports(path):
 
 
 def own(path):
-    """The modules of the house that a file imports."""
-    for dotted in imports(path):
-        top, _, rest = dotted.partition(".")
+    """The modules of the house that a file imports: the longest names that are modules."""
+    for full in imports(path):
+        top, _, rest = full.partition(".")
         if top == "pegasos" and rest:
-            yield rest.split(".")[0]
+            while rest and rest not in NAMES and rest != "_core":
+                rest = rest.rpartition(".")[0]
+            yield rest
 
 
-def test_there_is_something_to_check():
-    assert {"linear", "_fit", "solvers", "losses"} <= {name_of(path) for path in MODULES}
+def test_every_file_has_a_room():
+    assert {room_of(name) for name in NAMES} == set(LEVEL) | ALONE - {"_core"} | WIRING
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(SOURCE).as_posix())
-def test_imports_point_down(path):
-    me = name_of(path)
-    wrong = [other for other in own(path) if floor(other) > floor(me)]
-    assert not wrong, f"{me} must not import {wrong}"
+@pytest.mark.parametrize("name", sorted(set(NAMES) - WIRING))
+def test_imports_point_down(name):
+    me = room_of(name)
+    for other in map(room_of, own(NAMES[name])):
+        if me in ALONE:
+            assert other in ("", "util", me), f"{name} must import nothing of the house, and imports {other}"
+        elif other not in ALONE | {"", me}:
+            assert LEVEL[other] < LEVEL[me], f"{name} must not import {other}"
+
+
+def test_no_import_goes_round():
+    """Packages whose names are lazy count as what is imported from them."""
+    graph = {name: {other for other in own(path) if other not in ("", "_core", name)} for name, path in NAMES.items()}
+    done, open_ = set(), []
+
+    def visit(name):
+        assert name not in open_, f"imports go round: {' -> '.join([*open_[open_.index(name) :], name])}"
+        if name not in done:
+            open_.append(name)
+            for other in sorted(graph[name]):
+                visit(other)
+            open_.pop()
+            done.add(name)
+
+    for name in sorted(graph):
+        visit(name)
+
+
+CORE_FILES = sorted((ROOT / "cpp" / "pegasos").rglob("*.?pp"))
+
+
+def core_room(path):
+    return path.relative_to(ROOT / "cpp" / "pegasos").parts[0]
+
+
+def test_every_file_of_the_core_has_a_room():
+    assert {core_room(path) for path in CORE_FILES} == set(CORE_LEVEL)
+
+
+@pytest.mark.parametrize("path", CORE_FILES, ids=lambda p: p.relative_to(ROOT / "cpp").as_posix())
+def test_includes_point_down(path):
+    included = re.findall(r'#include "pegasos/([^"]+)"', path.read_text(encoding="utf-8"))
+    me = core_room(path)
+    for other in (name.split("/")[0] for name in included):
+        assert other == me or CORE_LEVEL[other] < CORE_LEVEL[me], f"{path.name} must not include {other}"
 
 
 @pytest.mark.parametrize(
@@ -146,11 +132,11 @@ def test_imports_point_down(path):
         ("dask", {"dask"}),
         ("distributed", {"dask"}),
         ("onnx", {"io"}),
-        ("safetensors", {"io", "_checkpoint"}),  # model files, and the state of a fit
+        ("safetensors", {"io", "fit"}),  # model files, and the state of a fit
     ],
 )
 def test_a_heavy_package_stays_at_home(package, homes):
-    users = {name_of(path) for path in MODULES if any(d.split(".")[0] == package for d in imports(path))}
+    users = {room_of(name) for name, path in NAMES.items() if any(d.split(".")[0] == package for d in imports(path))}
     assert users <= homes
 
 
@@ -160,7 +146,7 @@ def test_what_every_command_imports_first_is_light():
     files = [
         SOURCE / "cli" / f"{name}.py" for name in ("__init__", "_parser", "_arguments", "_train_arguments", "report")
     ]
-    for path in [*files, *(SOURCE / "_report").glob("*.py"), SOURCE / "_record.py", SOURCE / "_numbers.py"]:
+    for path in [*files, *(SOURCE / "_report").glob("*.py"), SOURCE / "report/record.py", SOURCE / "util/numbers.py"]:
         assert not [name for name in imports(path) if name.split(".")[0] in heavy], path.name
 
 
@@ -206,9 +192,9 @@ def test_tests_start_processes_in_one_place():
     """Elsewhere they would inherit ignored signals, outlive a test that is killed, or be waited for without end."""
     own = {"processes.py", "browser.py", Path(__file__).name}
     calls = re.compile(r"subprocess\.(run|Popen|call|check_call|check_output)\(|preexec_fn|os\.system\(")
-    for path in Path(__file__).parent.glob("*.py"):
+    for path in Path(__file__).parent.rglob("*.py"):
         found = None if path.name in own else calls.search(path.read_text(encoding="utf-8"))
-        assert found is None, f"{path.name}: use tests/processes.py instead of {found[0]}"
+        assert found is None, f"{path.name}: use tests/support/processes.py instead of {found[0]}"
 
 
 def public():

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "pegasos/memory.hpp"
+#include "pegasos/core/memory.hpp"
 
 namespace nb = nanobind;
 

@@ -1,9 +1,8 @@
 // Pegasos and SDCA on blocks of kernel rows. The caller's arrays are the state; they are changed in place.
-#include "pegasos/kernel_steps.hpp"
-
 #include <algorithm>
 
 #include "objects.hpp"
+#include "pegasos/kernel/steps.hpp"
 
 namespace pegasos::bind {
 namespace {

@@ -1,13 +1,12 @@
 // Kernel rows, blocks and scores, and the working set of SMO.
-#include "pegasos/kernels.hpp"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <optional>
 
 #include "objects.hpp"
-#include "pegasos/kernel_layout.hpp"
+#include "pegasos/kernel/layout.hpp"
+#include "pegasos/kernel/values.hpp"
 
 namespace pegasos::bind {
 namespace {

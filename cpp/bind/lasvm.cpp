@@ -1,5 +1,5 @@
 // The scans of LASVM.
-#include "pegasos/lasvm.hpp"
+#include "pegasos/kernel/lasvm.hpp"
 
 #include "arrays.hpp"
 

@@ -5,8 +5,8 @@
 #include <tuple>
 
 #include "objects.hpp"
-#include "pegasos/bias.hpp"
-#include "pegasos/envelope.hpp"
+#include "pegasos/core/bias.hpp"
+#include "pegasos/linear/envelope.hpp"
 
 namespace pegasos::bind {
 namespace {

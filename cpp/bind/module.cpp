@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.hpp"
-#include "pegasos/simd.hpp"
+#include "pegasos/simd/kernels.hpp"
 
 NB_MODULE(_core, m) {
     m.doc() = "The C++ core of pegasos; see docs/architecture.md. Not a public interface.";

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "pegasos/joint_losses.hpp"
-#include "pegasos/losses.hpp"
-#include "pegasos/mapped.hpp"
-#include "pegasos/passes.hpp"
+#include "pegasos/core/joint_losses.hpp"
+#include "pegasos/core/losses.hpp"
+#include "pegasos/core/mapped.hpp"
+#include "pegasos/linear/passes.hpp"
 
 namespace pegasos::bind {
 

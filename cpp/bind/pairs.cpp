@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "objects.hpp"
-#include "pegasos/pair_votes.hpp"
-#include "pegasos/whole_smo.hpp"
+#include "pegasos/kernel/pair_votes.hpp"
+#include "pegasos/kernel/whole_smo.hpp"
 
 namespace pegasos::bind {
 namespace {

@@ -1,5 +1,5 @@
 // Rows and the passes over them.
-#include "pegasos/passes.hpp"
+#include "pegasos/linear/passes.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "objects.hpp"
-#include "pegasos/box_path.hpp"
-#include "pegasos/sampling.hpp"
-#include "pegasos/simplex_qp.hpp"
+#include "pegasos/core/sampling.hpp"
+#include "pegasos/linear/box_path.hpp"
+#include "pegasos/linear/simplex_qp.hpp"
 
 namespace pegasos::bind {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "objects.hpp"
-#include "pegasos/pegasos.hpp"
-#include "pegasos/sdca.hpp"
+#include "pegasos/linear/pegasos.hpp"
+#include "pegasos/linear/sdca.hpp"
 
 namespace pegasos::bind {
 namespace {

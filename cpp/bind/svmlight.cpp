@@ -1,6 +1,6 @@
 // The svmlight reader and writer. What is wrong with a text comes back as a dict: sentences are made in
 // Python, where the names of the parameters are known.
-#include "pegasos/svmlight.hpp"
+#include "pegasos/text/svmlight.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/variant.h>

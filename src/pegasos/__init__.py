@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING
 
-from pegasos import _lazy
+from pegasos.util import lazy
 
 if TYPE_CHECKING:
     from pegasos import datasets, experiments, io, losses, plots, solvers, theory
-    from pegasos._certificate import Certificate
-    from pegasos._trace import Checkpoint, Trace
+    from pegasos.estimators.kernel import SVC, SVR
+    from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.fit.certificate import Certificate
+    from pegasos.fit.trace import Checkpoint, Trace
     from pegasos.io import load, save
-    from pegasos.kernel import SVC, SVR
-    from pegasos.linear import LinearSVC, LinearSVR
     from pegasos.solvers import (
         LASVM,
         SBP,
@@ -63,7 +63,7 @@ __all__ = [
     "theory",
 ]
 
-__getattr__, __dir__ = _lazy.names(
+__getattr__, __dir__ = lazy.names(
     __name__,
     {
         "LASVM": "solvers",
@@ -71,15 +71,15 @@ __getattr__, __dir__ = _lazy.names(
         "SDCA": "solvers",
         "SGD": "solvers",
         "SMO": "solvers",
-        "SVC": "kernel",
-        "SVR": "kernel",
-        "Certificate": "_certificate",
-        "Checkpoint": "_trace",
+        "SVC": "estimators.kernel",
+        "SVR": "estimators.kernel",
+        "Certificate": "fit.certificate",
+        "Checkpoint": "fit.trace",
         "CuttingPlane": "solvers",
         "Guarantee": "sparse",
         "InteriorPoint": "solvers",
-        "LinearSVC": "linear",
-        "LinearSVR": "linear",
+        "LinearSVC": "estimators.linear",
+        "LinearSVR": "estimators.linear",
         "Norma": "solvers",
         "Nystroem": "solvers",
         "Pegasos": "solvers",
@@ -87,7 +87,7 @@ __getattr__, __dir__ = _lazy.names(
         "SmoothedNewton": "solvers",
         "SparsePath": "sparse",
         "SparseSVC": "sparse",
-        "Trace": "_trace",
+        "Trace": "fit.trace",
         "datasets": "datasets",
         "experiments": "experiments",
         "io": "io",

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pegasos import _core
-from pegasos._suggest import did_you_mean
+from pegasos.util.suggest import did_you_mean
 
 __all__ = [
     "LOSSES",

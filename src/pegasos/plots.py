@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from pegasos._data import Array
-from pegasos._dataset import unpack
-from pegasos._suggest import did_you_mean
-from pegasos._trace import Trace
+from pegasos.fit.trace import Trace
+from pegasos.rows.dataset import unpack
+from pegasos.rows.views import Array
+from pegasos.util.suggest import did_you_mean
 
 __all__ = ["ConvergenceDisplay", "SparsePathDisplay"]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import pegasos
-from pegasos._data import Array
-from pegasos._record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
-from pegasos._trace import FIELDS
 from pegasos.cli._labels import label_text
+from pegasos.fit.trace import FIELDS
+from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
+from pegasos.rows.views import Array
 
 #: Parameters that say nothing about the run: who watched it, and what scikit-learn's signature asks for.
 _LEFT_OUT = frozenset(

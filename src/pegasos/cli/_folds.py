@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pegasos._data import Array
-from pegasos._memory import TooManyColumns
-from pegasos._record import CrossValidation
 from pegasos.cli._exit import Failure
 from pegasos.cli._metrics import tally_for
 from pegasos.cli._plan import Plan
 from pegasos.cli._progress import Progress
 from pegasos.cli._rows import Rows
+from pegasos.report.record import CrossValidation
+from pegasos.rows.views import Array
+from pegasos.util.memory import TooManyColumns
 
 
 def cross_validate(plan: Plan, rows: Rows, folds: int, progress: Progress) -> CrossValidation:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegasos._data import Array
-from pegasos._record import Evaluation
 from pegasos.cli._exit import Failure
 from pegasos.cli._match import Match
 from pegasos.cli._metrics import tally_for
+from pegasos.report.record import Evaluation
+from pegasos.rows.views import Array
 
 
 def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], match: Match) -> Evaluation:

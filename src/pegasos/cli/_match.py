@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pegasos._data import Array
-from pegasos._suggest import did_you_mean
 from pegasos.cli._exit import Failure
+from pegasos.rows.views import Array
+from pegasos.util.suggest import did_you_mean
 
 _MOST_NAMES = 5
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pegasos._data import Array
-from pegasos._record import Confusion, Evaluation
 from pegasos.cli._labels import label_text
+from pegasos.report.record import Confusion, Evaluation
+from pegasos.rows.views import Array
 
 
 class ClassTally:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pegasos._devices import open_special
-from pegasos._suggest import did_you_mean
 from pegasos.cli import _startup
 from pegasos.cli._exit import Failure
+from pegasos.util.devices import open_special
+from pegasos.util.suggest import did_you_mean
 
 _ENDINGS = {
     ".model": "pegasos",
@@ -44,7 +44,7 @@ def check_classes(form: str, y: Any, *, kernel: bool) -> None:
         return
     import numpy as np
 
-    from pegasos.io._text import whole_labels
+    from pegasos.io.models.text import whole_labels
 
     classes = np.unique(y)
     whole_labels(classes, f"{form} model")
@@ -102,7 +102,7 @@ def save(model: Any, path: str, form: str, dtype: str | None = None) -> None:
 
 def _save_file(model: Any, path: str, form: str, dtype: str | None) -> None:
     from pegasos import io
-    from pegasos._atomic import replace_file
+    from pegasos.util.atomic import replace_file
 
     if form == "onnx":
         replace_file(path, io.to_onnx(model, dtype=dtype or "float32").SerializeToString())

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from pegasos._atomic import probe
-from pegasos._devices import check_descriptor, descriptor_of, is_device, is_special
 from pegasos.cli._exit import Failure
-from pegasos.io import _files
+from pegasos.io.files import writing as writing_bytes
+from pegasos.util.atomic import probe
+from pegasos.util.devices import check_descriptor, descriptor_of, is_device, is_special
 
 
 def check_target(path: str, what: str) -> None:
@@ -58,7 +58,7 @@ def check_distinct(inputs: Mapping[str, str | None], outputs: Mapping[str, str |
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[TextIO]:
     """A text file that takes its place when it is complete; ``-`` is standard output."""
-    with _files.writing(path) as raw:
+    with writing_bytes(path) as raw:
         text = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         try:
             yield text

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 import pegasos
-from pegasos._suggest import did_you_mean
 from pegasos.cli._arguments import (
     DATA,
     FORMATS,
@@ -24,6 +23,7 @@ from pegasos.cli._arguments import (
 )
 from pegasos.cli._exit import TABLE
 from pegasos.cli._train_arguments import EXAMPLES, add_train
+from pegasos.util.suggest import did_you_mean
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

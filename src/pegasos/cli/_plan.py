@@ -110,10 +110,10 @@ class Plan:
 
         _startup.import_sklearn()
         if self.kernel:
-            from pegasos.kernel import SVC, SVR
+            from pegasos.estimators.kernel import SVC, SVR
 
             return SVR if self.regression else SVC
-        from pegasos.linear import LinearSVC, LinearSVR
+        from pegasos.estimators.linear import LinearSVC, LinearSVR
 
         return LinearSVR if self.regression else LinearSVC
 

@@ -11,7 +11,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from pegasos._numbers import duration
+from pegasos.util.numbers import duration
 
 _EVERY = 0.25  # seconds between two drawings while nothing else happens
 

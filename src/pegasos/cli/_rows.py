@@ -11,12 +11,12 @@ import numpy as np
 from scipy import sparse
 
 from pegasos import io
-from pegasos._data import Array
-from pegasos._memory import TooManyColumns, row_of_last_column
 from pegasos.cli._exit import Failure
 from pegasos.cli._labels import label_text
-from pegasos.io._convert import format_of
-from pegasos.io._svmlight import line_of_row
+from pegasos.io.data.convert import format_of
+from pegasos.io.data.svmlight import line_of_row
+from pegasos.rows.views import Array
+from pegasos.util.memory import TooManyColumns, row_of_last_column
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Rows:
 
     def check_support(self) -> None:
         """Refuse sparse rows so wide that no model file holds them as support vectors, before they are trained on."""
-        from pegasos.io._support import WIDEST  # takes all of scikit-learn along
+        from pegasos.io.models.support import WIDEST  # takes all of scikit-learn along
 
         if sparse.issparse(self.matrix) and (columns := self.matrix.shape[1]) > WIDEST:
             cost = f"the support vectors of a model file have {WIDEST} at most"

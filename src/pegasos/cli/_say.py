@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pegasos._numbers import number, percent, whole
-from pegasos._record import ClassCount, Confusion, CrossValidation, Evaluation, Kernel
+from pegasos.report.record import ClassCount, Confusion, CrossValidation, Evaluation, Kernel
+from pegasos.util.numbers import number, percent, whole
 
 _SHARES = ("accuracy", "balanced_accuracy", "f1_macro")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pegasos._interrupt import NUMBERS
+from pegasos.fit.interrupt import NUMBERS
 
 
 class Signals:

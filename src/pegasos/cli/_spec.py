@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from pegasos._suggest import did_you_mean
+from pegasos.util.suggest import did_you_mean
 
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 

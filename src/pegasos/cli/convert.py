@@ -44,6 +44,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _column(word: str | None, otherwise: Any) -> Any:
     """The column that a word points out."""
-    from pegasos.io._columns import Word
+    from pegasos.io.data.columns import Word
 
     return otherwise if word is None else Word(word)

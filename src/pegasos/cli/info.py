@@ -83,9 +83,9 @@ def _kernel(model: Any) -> dict[str, Any]:
 
 
 def _run(path: str) -> dict[str, Any]:
-    from pegasos import _record
+    from pegasos.report import record as run_record
 
-    run = _record.read(Path(path))
+    run = run_record.read(Path(path))
     facts: dict[str, Any] = {"kind": "run record", "name": run.name, "created": run.created}
     facts |= {"estimator": run.model.type, "lambda": run.model.lam, "data": run.data.source, "rows": run.data.rows}
     if run.kernel is not None:

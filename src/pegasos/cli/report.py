@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pegasos import _record, _report
 from pegasos.cli import _output
 from pegasos.cli._exit import OK
+from pegasos.report import page
+from pegasos.report import record as run_record
 
 
 def run(args: argparse.Namespace) -> int:
@@ -17,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     _output.check_distinct(
         {f"run record {i + 1}": path for i, path in enumerate(args.runs)}, {"the report": args.output}
     )
-    page = _report.page([_record.read(Path(path)) for path in args.runs], args.title)
+    html = page([run_record.read(Path(path)) for path in args.runs], args.title)
     with _output.writing(args.output) as file:
-        file.write(page)
+        file.write(html)
     return OK

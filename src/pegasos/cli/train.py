@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any
 
-from pegasos._devices import is_special
 from pegasos.cli import _output
 from pegasos.cli._exit import NOT_CONVERGED, OK, Failure, reason
 from pegasos.cli._models import check_classes, format_of
 from pegasos.cli._options import as_options
 from pegasos.cli._progress import Progress
+from pegasos.util.devices import is_special
 
 
 def run(args: argparse.Namespace) -> int:
@@ -148,7 +148,7 @@ class _Training:
         self.scores = _folds.cross_validate(self.plan, self.rows, self.args.folds, progress)
 
     def _fit(self, progress: Progress) -> None:
-        from pegasos._checkpoint import kept_until
+        from pegasos.fit.resume import kept_until
 
         args = self.args
         if args.resume and not os.path.exists(args.checkpoint) and not args.quiet:
@@ -193,8 +193,8 @@ class _Training:
 
     def _judged(self, progress: Progress) -> tuple[Any, Any]:
         """The record, if one is asked for, and the evaluation on the test rows. The model is safe by now."""
-        from pegasos import _record
         from pegasos.cli import _match
+        from pegasos.report import record as run_record
 
         args, rows = self.args, self.rows
         recorded = args.record is not None or args.json
@@ -214,7 +214,7 @@ class _Training:
                 record = self._record(training, test)
             if args.record is not None:
                 with self._undisturbed(args.record), _output.writing(args.record) as file:
-                    file.write(_record.to_json(record))
+                    file.write(run_record.to_json(record))
         except BrokenPipeError:
             raise
         except (Failure, OSError, ValueError, MemoryError) as error:
@@ -230,12 +230,12 @@ class _Training:
             raise Failure(f"{rows.source}: {error}") from None
 
     def _record(self, training: Any, test: Any) -> Any:
-        from pegasos import _record
         from pegasos.cli import _describe
+        from pegasos.report import record as run_record
 
         rows, model = self.rows, self.model
-        return _record.Run(
-            schema=_record.SCHEMA,
+        return run_record.Run(
+            schema=run_record.SCHEMA,
             name=self.args.name or Path(self.args.model).stem,
             created=_describe.now(),
             command=("pegasos", *self.args.words),
@@ -267,12 +267,12 @@ class _Training:
 
     def _say(self, record: Any, test: Any) -> int:
         """Results to standard output, what went wrong to standard error; the exit code."""
-        from pegasos import _record
         from pegasos.cli import _describe, _say
+        from pegasos.report import record as run_record
 
         args, certificate = self.args, self.model.certificate_
         if args.json:
-            print(_record.to_json(record), end="")
+            print(run_record.to_json(record), end="")
         elif not args.quiet:
             data = _describe.data(self.rows.source, self.rows.X, self.rows.y, classes=not self.plan.regression)
             print(f"{data.source}: {data.rows:,} rows, {data.columns:,} columns, {data.entries:,} entries")

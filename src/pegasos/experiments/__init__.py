@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pegasos.experiments._budget_perceptron import budget_perceptron
-from pegasos.experiments._cpsp import cpsp
-from pegasos.experiments._forgetron import forgetron
-from pegasos.experiments._osuna_girosi import osuna_girosi
-from pegasos.experiments._perceptron import perceptron
-from pegasos.experiments._ramp import ramp
-from pegasos.experiments._random_basis import random_basis
-from pegasos.experiments._reduced_set import reduced_set
-from pegasos.experiments._spsvm import spsvm
-from pegasos.experiments._task import Expansion, Task
+from pegasos.experiments.baselines.budget_perceptron import budget_perceptron
+from pegasos.experiments.baselines.cpsp import cpsp
+from pegasos.experiments.baselines.forgetron import forgetron
+from pegasos.experiments.baselines.osuna_girosi import osuna_girosi
+from pegasos.experiments.baselines.perceptron import perceptron
+from pegasos.experiments.baselines.ramp import ramp
+from pegasos.experiments.baselines.random_basis import random_basis
+from pegasos.experiments.baselines.reduced_set import reduced_set
+from pegasos.experiments.baselines.spsvm import spsvm
+from pegasos.experiments.baselines.task import Expansion, Task
 
 __all__ = [
     "METHODS",

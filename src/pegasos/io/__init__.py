@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from pegasos import _lazy
+from pegasos.util import lazy
 
 if TYPE_CHECKING:
-    from pegasos._dataset import Dataset
-    from pegasos.io._convert import convert, write_dataset
-    from pegasos.io._dataset import open_dataset
-    from pegasos.io._liblinear import read_liblinear, write_liblinear
-    from pegasos.io._libsvm import read_libsvm, write_libsvm
-    from pegasos.io._model import load, save
-    from pegasos.io._onnx import to_onnx
-    from pegasos.io._svmlight import SvmlightError, iter_svmlight, read_svmlight, write_svmlight
+    from pegasos.io.data.convert import convert, write_dataset
+    from pegasos.io.data.dataset import open_dataset
+    from pegasos.io.data.svmlight import SvmlightError, iter_svmlight, read_svmlight, write_svmlight
+    from pegasos.io.models.liblinear import read_liblinear, write_liblinear
+    from pegasos.io.models.libsvm import read_libsvm, write_libsvm
+    from pegasos.io.models.native import load, save
+    from pegasos.io.models.onnx import to_onnx
+    from pegasos.rows.dataset import Dataset
 
 __all__ = [
     "Dataset",
@@ -33,23 +33,23 @@ __all__ = [
 ]
 
 # Reading data needs no estimators, and importing those takes longer than reading a small file.
-__getattr__, __dir__ = _lazy.names(
+__getattr__, __dir__ = lazy.names(
     __name__,
     {
-        "Dataset": "_dataset",
-        "SvmlightError": "_svmlight",
-        "convert": "_convert",
-        "iter_svmlight": "_svmlight",
-        "load": "_model",
-        "open_dataset": "_dataset",
-        "read_liblinear": "_liblinear",
-        "read_libsvm": "_libsvm",
-        "read_svmlight": "_svmlight",
-        "save": "_model",
-        "to_onnx": "_onnx",
-        "write_dataset": "_convert",
-        "write_liblinear": "_liblinear",
-        "write_libsvm": "_libsvm",
-        "write_svmlight": "_svmlight",
+        "Dataset": "data.dataset",
+        "SvmlightError": "data.svmlight",
+        "convert": "data.convert",
+        "iter_svmlight": "data.svmlight",
+        "load": "models.native",
+        "open_dataset": "data.dataset",
+        "read_liblinear": "models.liblinear",
+        "read_libsvm": "models.libsvm",
+        "read_svmlight": "data.svmlight",
+        "save": "models.native",
+        "to_onnx": "models.onnx",
+        "write_dataset": "data.convert",
+        "write_liblinear": "models.liblinear",
+        "write_libsvm": "models.libsvm",
+        "write_svmlight": "data.svmlight",
     },
 )

@@ -1,5 +1,0 @@
-"""Run records as one self-contained page: what was trained, how near the optimum it is, how good it is."""
-
-from pegasos._report.page import page
-
-__all__ = ["page"]

@@ -1,0 +1,1 @@
+"""The estimators: the way from parameters and rows to fitted attributes."""

@@ -1,0 +1,90 @@
+"""Kernel classifiers some of whose classes have no weight: they are fitted without them, and know them afterwards.
+
+scikit-learn's meta-estimators give rows weights of zero (bootstraps, boosting, calibration) and expect every class of y
+among the columns. A class without weight has no support vectors; it loses against every class that has weight, by a
+score of 1, and ties with others like it. If only one class has weight, its machine has no negative rows, and the others
+are scored as it is, with the sign changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pegasos.fit.loop import FAR, ZERO
+from pegasos.kernels.pairs import pair_count, pairs_of
+from pegasos.problems.kernel import Part
+from pegasos.rows.views import Array
+
+
+def alone(part: Part, total: float) -> tuple[float, float, bool]:
+    """The bias that fits rows which are all positive, the objective it leaves, and whether that counts as zero."""
+    nothing = np.zeros(part.m)
+
+    def value(b: float) -> float:
+        return float(part.weight @ part.core.value(nothing + b, part.y)) / total
+
+    bias = part.best_bias(nothing)
+    if value(bias) > 0:
+        bias = max(bias, FAR)
+    return bias, value(bias), value(bias) <= ZERO * value(0.0)
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Coefficients of the support vectors, class by class, in each decision function, their biases, and steps."""
+
+    coef: Array
+    bias: Array
+    steps: Array
+
+
+def with_absent(found: Functions, sizes: Array, present: Array, classes: int, *, one_vs_rest: bool) -> Functions:
+    """What the machines of the classes ``present`` are among all ``classes``.
+
+    ``sizes`` are the numbers of support vectors of those present.
+    """
+    if classes == 2:  # the second has the positive scores
+        sign = 1.0 if present[0] == 1 else -1.0
+        return Functions(sign * found.coef, sign * found.bias, found.steps)
+    if one_vs_rest:
+        return _against_the_rest(found, present, classes)
+    return _in_pairs(found, np.repeat(present, sizes), present, classes)
+
+
+def _against_the_rest(found: Functions, present: Array, classes: int) -> Functions:
+    coef, bias = np.zeros((classes, found.coef.shape[1])), np.full(classes, -1.0)
+    steps = np.ones(classes, dtype=np.int32)
+    if len(present) == 1:
+        sign = np.where(np.arange(classes) == present[0], 1.0, -1.0)
+        coef, bias, steps[:] = sign[:, None] * found.coef, sign * found.bias, found.steps
+    else:  # of two classes the second has the positive scores
+        both = len(present) == 2
+        coef[present] = np.concatenate([-found.coef, found.coef]) if both else found.coef
+        bias[present] = np.concatenate([-found.bias, found.bias]) if both else found.bias
+        steps[present] = found.steps
+    return Functions(coef, bias, steps)
+
+
+def _in_pairs(found: Functions, own: Array, present: Array, classes: int) -> Functions:
+    """``own`` is the class of each support vector. Of a pair of several classes the first has the positive scores."""
+    there = np.isin(np.arange(classes), present)
+    coef, bias = np.zeros((classes - 1, len(own))), np.zeros(pair_count(classes))
+    solved = np.zeros(len(bias), dtype=bool)
+    sign = -1.0 if len(present) == 2 else 1.0
+    for i in range(classes):
+        first = pairs_of(i, classes)[0]
+        bias[first] = there[i] * 1.0 - there[i + 1 :]
+        solved[first] = there[i] & there[i + 1 :]
+    for i in present.tolist():
+        others = present[present != i]
+        columns = np.flatnonzero(own == i)
+        coef[np.ix_(others - (others > i), columns)] = sign * found.coef[:, columns]
+    steps = np.ones(len(bias), dtype=np.int32)
+    if len(present) > 1:
+        bias[solved], steps[solved] = sign * found.bias, found.steps
+    else:  # where the class is the first of a pair, positive scores are its own
+        own_sign = np.where(np.arange(classes - 1) < present[0], -1.0, 1.0)
+        coef, bias = own_sign[:, None] * found.coef, bias * found.bias
+    return Functions(coef, bias, steps)

@@ -1,0 +1,773 @@
+"""Kernel support vector machines with scikit-learn's names, parameters and attributes, and a certificate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos import losses
+from pegasos.estimators.absent_classes import Functions, alone, with_absent
+from pegasos.estimators.base import all_or_nothing, class_probabilities
+from pegasos.estimators.kernel_model import KernelModel, finite_scores, no_finite_score
+from pegasos.estimators.kernel_partial_fit import KernelStream
+from pegasos.fit.certificate import Certificate
+from pegasos.fit.loop import Callback
+from pegasos.fit.trace import Trace
+from pegasos.kernels.functions import Kernel, KernelFunction
+from pegasos.kernels.pairs import PairMachine
+from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.problems.kernel import Part
+from pegasos.problems.pairs import PairParts
+from pegasos.rows.dataset import unpack
+from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes, real_targets
+from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.solvers import KernelSolver, Solver
+from pegasos.solvers.kernel.whole_smo import PairSMOEngine
+from pegasos.util.available import available_if
+from pegasos.util.threads import thread_count
+
+__all__ = ["SVC", "SVR"]
+
+
+def _has_probabilities(model: Any) -> bool:
+    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    several = len(getattr(model, "classes_", ())) > 2
+    if name == "log" and (model.multi_class == "ovr" or not several):
+        return True
+    needs = "predict_proba needs loss='log', and multi_class='ovr' if there are more than two classes"
+    if name == "log":
+        raise AttributeError(f"{needs}: there are {len(model.classes_)}. Fit with multi_class='ovr'.")
+    what = f"{needs}, or for" if "loss" in model.get_params(deep=False) else "For"
+    raise AttributeError(
+        f"{what} probabilities from any model: wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+    )
+
+
+def _takes_rows(model: Any) -> bool:
+    if not model._streams:
+        raise AttributeError(f"{type(model).__name__} has no partial_fit: it needs all rows at once")
+    if model.kernel != "precomputed":
+        return True
+    raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
+
+
+def _counts(steps: list[int]) -> Array:
+    """Numbers of steps, in scikit-learn's type: from 1 to as many as it can tell."""
+    return np.clip(np.array(steps, dtype=np.int64), 1, np.iinfo(np.int32).max).astype(np.int32)
+
+
+def _with_columns(table: Array, used: Array) -> Array:
+    """A table without some of its columns, which it is given up for: of half a million pairs it fills the memory."""
+    count = int(np.count_nonzero(used))
+    if count == table.shape[1]:
+        return table
+    if count < 0.8 * table.shape[1]:
+        return table.take(np.flatnonzero(used), axis=1)
+    flat = table.reshape(-1)
+    for k, line in enumerate(table):
+        flat[k * count : (k + 1) * count] = line[used]
+    return flat[: len(table) * count].reshape(len(table), count)
+
+
+class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
+    """Support vector classification with kernels, and a duality-gap certificate for every fit.
+
+    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is the hinge loss unless
+    ``loss`` says otherwise; more than two classes are one-vs-one, or one-vs-rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses against the regulariser.
+    kernel : str or callable, default="rbf"
+        "linear" ⟨a, x⟩, "poly" (γ⟨a, x⟩ + coef0)^degree, "rbf" exp(−γ‖a − x‖²), "sigmoid" tanh(γ⟨a, x⟩ + coef0),
+        "laplacian" exp(−γ‖a − x‖₁), "chi2" exp(−γ Σ(a_k − x_k)²/(a_k + x_k)) for features ≥ 0, "precomputed" (X is the
+        kernel matrix), or a function that takes rows A and rows B and returns the values, len(A) × len(B).
+    degree : int, default=3
+        Of "poly".
+    gamma : {"scale", "auto"} or float, default="scale"
+        γ. "scale": 1/(n_features · variance of X), in which rows count by their sample weight; "auto": 1/n_features.
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+    shrinking, probability
+        Accepted so that code for scikit-learn runs; the first changes nothing, and ``probability=True`` is refused:
+        wrap the estimator in ``sklearn.calibration.CalibratedClassifierCV``.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the solvers that draw rows or their order at random; None means 0: fits repeat. SMO draws nothing.
+    tol : float, default=1e-3
+        Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class). Of
+        kernels not known to be positive semi-definite there is none: SMO and LASVM then stop when no pair of dual
+        variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
+    cache_size : float, default=200
+        Megabytes of kernel rows that are kept.
+    class_weight : dict or "balanced", default=None
+        Multiplies C for each class's rows.
+    verbose : bool, default=False
+        Print a line for each checkpoint to standard error.
+    max_iter : int, default=-1
+        Stop after so many steps on a pair of classes: pairs of variables for SMO, epochs for Pegasos and SDCA. −1: no
+        limit for SMO, 1000 epochs for the others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What ``decision_function`` returns for more than two classes: a column for each class, or for each pair.
+    break_ties : bool, default=False
+        Whether ``predict`` breaks ties between classes by the decision function (for "ovr").
+    lam : float, default=None
+        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+    loss : str or Loss, default="hinge"
+        "hinge", "squared_hinge", "smoothed_hinge", "log", or an object of :mod:`pegasos.losses`. SMO can the hinge loss
+        only; "auto" takes SDCA for the others.
+    fit_intercept : bool, default=True
+        Whether to learn a bias b.
+    intercept : {"unregularized", "feature", "subgradient"}, default="unregularized"
+        How. "unregularized": as in LIBSVM; exact with SMO and SDCA, by sub-gradients while Pegasos learns and exact in
+        the end. "feature": a constant feature of value ``intercept_scaling``, which adds its square to the kernel. As
+        for :class:`~pegasos.LinearSVC`, a solver that cannot learn a kind says so; SMO learns "unregularized" only,
+        and "auto" takes Pegasos for "subgradient", SDCA for "feature" and ``fit_intercept=False``.
+    intercept_scaling : float, default=1.0
+        The constant feature's value for ``intercept="feature"``.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        More than two classes: each against each, as in scikit-learn, or each against all others. All classes of "ovr"
+        share the kernel rows. ``loss="log"`` has probabilities for two classes, and for more with "ovr".
+    solver : str, KernelSolver or Solver, default="auto"
+        "smo", "pegasos", "sdca", "lasvm", "sbp", "nystroem", or an object with its own parameters:
+        :class:`~pegasos.solvers.SMO`, :class:`~pegasos.solvers.Pegasos`, :class:`~pegasos.solvers.SDCA`,
+        :class:`~pegasos.solvers.LASVM`, :class:`~pegasos.solvers.SBP`, :class:`~pegasos.solvers.Nystroem`. "auto" is
+        SMO where that can minimise the loss with the intercept, else SDCA; above 200 000 rows it is Nystroem, with a
+        warning.
+    n_jobs : int, default=None
+        Threads, for fitting and predicting, used where they pay; the same bits for any number. None: one. −1: all
+        processors this process may use.
+    max_time : float, default=None
+        Stop after so many seconds.
+    callback : callable, default=None
+        Called with a :class:`~pegasos.Checkpoint` at each checkpoint, whose ``coef`` are the coefficients of the rows,
+        of one part after the other; returning True stops the fit.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or keep what there is.
+    checkpoint : path, default=None
+        A file to which ``fit`` writes its state now and then, and from which it goes on; see
+        :class:`~pegasos.LinearSVC`.
+    checkpoint_every : float, default=30.0
+        Seconds between the end of one write and the next.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_SV,)
+        The numbers of the support vectors, class by class.
+    support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
+        The support vectors; empty for a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,)
+        How many of each class.
+    dual_coef_ : array of shape (n_classes − 1, n_SV), or (n_classes, n_SV) for ``multi_class="ovr"``
+        Coefficients of the support vectors in the decision functions of their class against each other one, as in
+        scikit-learn; for one-vs-rest of more than two classes, in the decision function of each class.
+    intercept_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,) for ``multi_class="ovr"``
+        Biases of the decision functions; one for two classes.
+    coef_ : array of shape (n_classes · (n_classes − 1) / 2, n_features), or (n_classes, n_features)
+        Weights, for ``kernel="linear"``.
+    classes_, class_weight_ : ndarray of shape (n_classes,)
+        Labels, and what multiplies C for each.
+    certificate_ : Certificate
+        Objective, lower bound, gap, and why the fit stopped; of several pairs, their sums. Its ``epochs`` are passes
+        over the rows, or of SMO, LASVM and SBP as many kernel values as the whole kernel matrix has.
+    trace_ : Trace
+        The checkpoints of the fit.
+    n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,)
+        Steps, each of a pair of variables, or epochs, for each decision function; see ``max_iter``.
+    n_kernel_evaluations_ : int
+        Kernel values computed to fit, without those of certificates.
+    sbp_ : tuple of SBPResult
+        With the solver :class:`~pegasos.solvers.SBP`, for each pair of classes: ``nu``, ``gamma`` reached, an ``upper``
+        bound of it, and ``steps``.
+    fit_status_, shape_fit_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    SVR : Regression.
+    LinearSVC : Much faster, for the linear kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pegasos import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(gamma=0.5).fit(X, y)
+    >>> model.certificate_.converged
+    True
+    >>> bool(model.score(X, y) > 0.95)
+    True
+    """
+
+    n_support_: Array
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: int | bool = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        lam: float | None = None,
+        loss: str | Loss = "hinge",
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        solver: str | Solver | KernelSolver = "auto",
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        on_interrupt: Literal["raise", "keep"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.multi_class = multi_class
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_flags("probability", "break_ties")
+        if self.probability:
+            raise ValueError(
+                "probability=True is not offered; wrap the estimator in sklearn.calibration.CalibratedClassifierCV"
+            )
+        self._check_word("decision_function_shape", ("ovr", "ovo"))
+        self._check_word("multi_class", ("ovo", "ovr"))
+        if self.multi_class == "ovr" and self.decision_function_shape == "ovo":
+            raise ValueError("decision_function_shape='ovo' needs multi_class='ovo': there are no pairs of classes")
+
+    def _loss(self) -> Loss:
+        return losses.resolve(self.loss, ("margin",), "SVC")
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), or Dataset
+            Rows; for ``kernel="precomputed"`` the kernel matrix (n_samples, n_samples).
+        y : array of shape (n_samples,)
+            Class labels, numbers or strings. Left out for a Dataset.
+        sample_weight : array of shape (n_samples,), default=None
+            Weights ≥ 0, which multiply C; weight 2 is the row twice. A class without any weight stays in
+            ``classes_``: it has no support vectors, its scores against the others are −1, and it is not predicted.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        X = self._matrix(X, reset=True)
+        labels = class_labels(X, y)
+        classes, codes = encode_labels(labels)
+        if len(classes) < 2:
+            raise ValueError(f"SVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
+        given = row_weights(sample_weight, None, X.shape[0])
+        factors = class_factors(self.class_weight, classes, labels)
+        factors = np.ones(len(classes)) if factors is None else factors
+        weight = factors[codes] if given is None else given * factors[codes]
+        present = np.flatnonzero(np.bincount(codes, weights=weight, minlength=len(classes)))
+        if not len(present):
+            raise ValueError("sample_weight and class_weight leave no row any weight")
+        kernel = self._resolved(X, given)
+        total = float(X.shape[0] if given is None else given.sum())
+        lam, shape = self._lam(total), X.shape
+        self.classes_, self.class_weight_ = classes, factors
+        if len(present) == len(classes):
+            self._fit_classes(X, codes, weight, kernel, lam, total, loss)
+            return self
+        # Rows of classes without weight are no part of the problem, and their machines none that could be solved.
+        rows = np.flatnonzero(np.isin(codes, present))
+        part = np.ascontiguousarray(X[np.ix_(rows, rows)]) if kernel.name == "precomputed" else X[rows]
+        self.classes_, inner = classes[present], np.searchsorted(present, codes[rows])
+        if len(present) == 1:
+            self._fit_one_class(part, inner, weight[rows], kernel, lam, total, loss)
+        else:
+            self._fit_classes(part, inner, weight[rows], kernel, lam, total, loss)
+        self._add_classes(classes, present, rows)
+        self.shape_fit_ = shape
+        return self
+
+    def _fit_classes(
+        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
+    ) -> None:
+        """Fit the machines of ``classes_``, all of which have weight."""
+        pieces = self._pieces(codes, len(self.classes_), weight, 1.0 / (lam * total), loss)
+        problem = self._problem(X, kernel, pieces, lam, total)
+        result, steps = self._solve(problem)
+        if isinstance(result.engine, PairSMOEngine):
+            self._lay_out_table(X, codes, result.W, result.b)
+        else:
+            self._lay_out(X, codes, problem.pieces, problem.split(result.W.ravel()), result.b)
+        self.n_iter_ = _counts(steps)
+
+    def _fit_one_class(
+        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
+    ) -> None:
+        """Fit a machine for which all rows, of the one class that has weight, are positive."""
+        part = Part(None, np.ones(X.shape[0]), weight, loss, 1.0 / (lam * total))
+        if self._bias() != "free":
+            result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
+            self._lay_out_table(X, codes, result.W[None], result.b)
+            self.n_iter_ = _counts(steps)
+            return
+        # A bias of its own fits them without weights; 0 is a lower bound of every problem.
+        bias, P, reached = alone(part, total)
+        reason = "only one class has weight"
+        gap = 0.0 if P == 0 else 1.0
+        self.certificate_, self.trace_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,)), Trace()
+        self.fit_status_, self.n_kernel_evaluations_ = int(not reached), 0
+        self._gamma, self._stream = kernel.gamma, KernelStream(kernel, lam, X.shape[0])
+        self._lay_out_table(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
+        self.n_iter_ = np.ones(1, dtype=np.int32)
+
+    def _add_classes(self, classes: Array, present: Array, rows: Array) -> None:
+        """Make what was fitted on some rows, of the classes ``present``, a machine of all classes."""
+        found = Functions(self._dense_coefficients(), self.intercept_, self.n_iter_)
+        one_vs_rest = self.multi_class == "ovr"
+        every = with_absent(found, self.n_support_, present, len(classes), one_vs_rest=one_vs_rest)
+        self.dual_coef_ = self._like_rows(every.coef, self.support_vectors_)
+        self.intercept_, self.n_iter_ = every.bias, every.steps
+        sizes = np.zeros(len(classes), dtype=np.int32)
+        sizes[present] = self.n_support_
+        self.n_support_, self.classes_ = sizes, classes
+        self.support_ = rows[self.support_].astype(np.int32)
+
+    @available_if(_takes_rows)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls.
+
+        Kernel values are computed on demand, of the rows visited and the support vectors there are by then; the rows
+        of a call that become support vectors are kept, all others forgotten, so the certificate has a primal value (of
+        these rows) but no lower bound. The step size counts all rows seen so far. Give ``lam``; without it
+        λ = 1/(C·rows of the first call), and ``gamma="scale"`` is that of the first call. After :meth:`fit` it goes on
+        from the fitted support vectors, with that fit's λ and γ. Means of iterates and the length of ``trace_`` are as
+        for :meth:`LinearSVC.partial_fit <pegasos.LinearSVC.partial_fit>`. Not for a precomputed kernel.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+        classes : array, default=None
+            All class labels that will ever come; needed in the first call, unless it follows a fit.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        known, first = declared_classes(self, classes)
+        if not first and len(known) > 2 and self._one_vs_rest != (self.multi_class == "ovr"):
+            raise ValueError(f"multi_class={self.multi_class!r} is not what earlier calls had; fit anew")
+        X = self._matrix(X, reset=first)
+        labels = class_labels(X, y)
+        codes = class_codes(labels, known)
+        factors = class_factors(self.class_weight, known, labels)
+        factors = np.ones(len(known)) if factors is None else factors
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = factors[codes] if given is None else given * factors[codes]
+        stream, problem = self._stream_on(X, lambda C: self._pieces(codes, len(known), weight, C, loss), given)
+        coef, b = self._stream_step(stream, problem, codes)
+        self.classes_, self.class_weight_ = known, factors
+        everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
+        self._lay_out(stream.vectors, stream.codes, everything, list(coef), b, stream.numbers)
+        self.n_iter_ = np.full(problem.parts, stream.calls, dtype=np.int32)
+        return self
+
+    def _fitted(self) -> tuple[Array, Array]:
+        return self._pair_coefficients(), np.repeat(np.arange(len(self.classes_)), self.n_support_)
+
+    def _pieces(self, codes: Array, n_classes: int, weight: Array, C: float, loss: Loss) -> Sequence[Part]:
+        """A part for each pair of classes, or for each class.
+
+        Of two classes the second is positive, of a pair of several the first.
+        """
+        weight = np.ascontiguousarray(weight)
+        if n_classes == 2:
+            return [Part(None, np.where(codes == 1, 1.0, -1.0), weight, loss, C)]
+        if self.multi_class == "ovr":
+            return [Part(None, np.where(codes == k, 1.0, -1.0), weight, loss, C) for k in range(n_classes)]
+        return PairParts(codes, n_classes, weight, loss, C)
+
+    def _lay_out(
+        self,
+        X: Any,
+        codes: Array,
+        pieces: Sequence[Part],
+        gammas: list[Array],
+        b: Array,
+        numbers: Array | None = None,
+    ) -> None:
+        """Coefficients of all parts as scikit-learn has them; ``numbers`` are those of the rows, unless 0, 1, …"""
+        k = len(self.classes_)
+        if k == 2 or self.multi_class == "ovr":
+            table = np.stack(gammas)
+        else:
+            table = np.zeros((k - 1, X.shape[0]))
+            for (i, j), part, gamma in zip(combinations(range(k), 2), pieces, gammas, strict=True):
+                index = np.arange(X.shape[0]) if part.index is None else part.index
+                own, other = codes[index] == i, codes[index] == j
+                table[j - 1, index[own]] = gamma[own]
+                table[i, index[other]] = gamma[other]
+        self._lay_out_table(X, codes, table[:, np.argsort(codes, kind="stable")], b, numbers)
+
+    def _lay_out_table(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
+        """Keep what a table of coefficients, its columns sorted by class, has other than zeros."""
+        used = np.asarray(table.any(axis=0))
+        support = np.argsort(codes, kind="stable")[used]
+        self._keep_support(X, support, numbers)
+        self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
+        self.dual_coef_ = self._like_rows(_with_columns(table, used), X)
+        self.intercept_ = b
+        self.__dict__.pop("_tie_order", None)
+
+    def _pair_machine(self) -> PairMachine:
+        """The decision functions of all pairs of several classes."""
+        dual = np.ascontiguousarray(self._dense_coefficients(), dtype=np.float64)
+        bias = np.ascontiguousarray(self.intercept_, dtype=np.float64)
+        return PairMachine(dual, self.n_support_, bias, self._rank, thread_count(self.n_jobs))
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether several classes are compared in pairs."""
+        return len(self.classes_) > 2 and not self._one_vs_rest
+
+    @property
+    def _rank(self) -> Array:
+        """Which of several classes that win equally often is predicted: the one of least rank.
+
+        The first of ``classes_``; of a model of LIBSVM's, the first in its file.
+        """
+        order = getattr(self, "_tie_order", None)
+        ranks = np.arange(len(self.classes_), dtype=np.int64)
+        return ranks if order is None else np.argsort(order)
+
+    def _pair_coefficients(self) -> Array:
+        """Coefficients of all support vectors in each decision function, of a pair of classes or of a class."""
+        return self._pair_machine().table() if self._in_pairs else self._dense_coefficients()
+
+    @property
+    def _one_vs_rest(self) -> bool:
+        """Whether each of several classes has a decision function."""
+        return len(self.classes_) > 2 and self.dual_coef_.shape[0] == len(self.classes_)
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the decision functions, for ``kernel="linear"``."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        if self._in_pairs:
+            vectors: Any = self.support_vectors_
+            return self._like_rows(self._pair_machine().weights(vectors), vectors)
+        return self.dual_coef_ @ self.support_vectors_
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores: (n_samples,) for two classes (positive: the second), else a column for each class or pair.
+
+        For ``multi_class="ovr"`` those are the scores of the classes. For one-vs-one with
+        ``decision_function_shape="ovr"`` a class's score is the number of classes it wins against, and a fraction that
+        says by how much.
+        """
+        check_is_fitted(self)
+        if self._in_pairs and self.decision_function_shape == "ovr":
+            return finite_scores(np.concatenate([*self._voted(X, PairMachine.decisions)]))
+        scores = self._pair_scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _pair_scores(self, X: Any) -> Array:
+        """Of every row and decision function."""
+        check_is_fitted(self)
+        if self._in_pairs:
+            return finite_scores(np.concatenate([*self._voted(X, PairMachine.scores)]))
+        return self._scores(X, self._dense_coefficients()) + self.intercept_
+
+    def _voted(self, X: Any, decide: Callable[[PairMachine, Array, int], Any]) -> Iterator[Any]:
+        """What ``decide`` makes of the kernel values of each block of rows."""
+        machine = self._pair_machine()
+        values = self._kernel_values(machine.largest_norm)
+        wide = len(machine.bias) if decide is PairMachine.scores else 0
+        for _, block in self._blocks(X, max(wide, 4 * self.dual_coef_.shape[1])):
+            yield decide(machine, values(block), block.shape[0])
+
+    def predict(self, X: Any) -> Array:
+        """The class label of every row.
+
+        Of several classes the one that wins most often against others, or has the highest score for one-vs-rest.
+        """
+        check_is_fitted(self)
+        k = len(self.classes_)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if self.break_ties and k > 2:
+            return np.asarray(self.classes_[self.decision_function(X).argmax(axis=1)])
+        if not self._in_pairs:
+            return self._labels(self._pair_scores(X))
+        codes, first = [], 0
+        for found, bad in self._voted(X, PairMachine.winners):
+            if bad >= 0:
+                raise no_finite_score(first + bad)
+            codes.append(found)
+            first += len(found)
+        return np.asarray(self.classes_[np.concatenate(codes)])
+
+    def _labels(self, scores: Array) -> Array:
+        """The labels that the scores of all decision functions mean."""
+        if len(self.classes_) == 2:
+            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
+        codes = scores.argmax(axis=1) if self._one_vs_rest else self._pair_machine().winners_by(scores)
+        return np.asarray(self.classes_[codes])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, for ``loss="log"``; of more than two classes for ``multi_class="ovr"``, normalised."""
+        return class_probabilities(self.decision_function(X))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""
+        y, sample_weight = unpack(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+
+class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
+    """Support vector regression with kernels, and a duality-gap certificate for every fit.
+
+    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is
+    ``max(0, |y − z| − ε)`` unless ``loss`` says otherwise.
+
+    Parameters
+    ----------
+    kernel, degree, gamma, coef0, tol, C
+        As for :class:`SVC`.
+    epsilon : float, default=0.1
+        Half the width of the tube within which errors count nothing, of the (squared) ε-insensitive losses given by
+        name.
+    loss : str or Loss, default="epsilon_insensitive"
+        "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
+        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``. SMO can the first only; "auto" takes SDCA for the others.
+    shrinking, cache_size, verbose, max_iter, random_state, lam, fit_intercept, intercept, intercept_scaling, solver, \
+n_jobs, max_time, callback, on_interrupt, checkpoint, checkpoint_every
+        As for :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, certificate_, trace_, n_kernel_evaluations_, fit_status_, shape_fit_, coef_, \
+n_features_in_, feature_names_in_
+        As for :class:`SVC`.
+    n_support_ : ndarray of shape (1,)
+        How many support vectors there are.
+    dual_coef_ : array of shape (1, n_SV)
+        Coefficients of the support vectors.
+    intercept_ : ndarray of shape (1,)
+        Bias.
+    n_iter_ : int
+        Steps, each of a pair of variables, or epochs; see ``max_iter`` of :class:`SVC`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pegasos import SVR
+    >>> x = np.linspace(0, 3, 50)[:, None]
+    >>> model = SVR(C=10.0, epsilon=0.01).fit(x, np.sin(x[:, 0]))
+    >>> model.certificate_.converged
+    True
+    >>> bool(model.score(x, np.sin(x[:, 0])) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: int | bool = False,
+        max_iter: int = -1,
+        random_state: Any = None,
+        lam: float | None = None,
+        loss: str | Loss = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept: str = "unregularized",
+        intercept_scaling: float = 1.0,
+        solver: str | Solver | KernelSolver = "auto",
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        on_interrupt: Literal["raise", "keep"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.lam = lam
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.max_time = max_time
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model; see :meth:`SVC.fit`. ``y``: numbers.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        X = self._matrix(X, reset=True)
+        target = real_targets(X, y)
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = np.ones(X.shape[0]) if given is None else given
+        kernel = self._resolved(X, given)
+        total = float(weight.sum())
+        lam = self._lam(total)
+        part = Part(None, target, weight, loss, 1.0 / (lam * total))
+        result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
+        self._lay_out(X, result.W, result.b)
+        self.n_iter_ = max(steps[0], 1)
+        return self
+
+    @available_if(_takes_rows)
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`SVC.partial_fit`.
+
+        Unless ``solver`` is Pegasos, the coefficients are means of iterates; see
+        :meth:`LinearSVR.partial_fit <pegasos.LinearSVR.partial_fit>`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        loss = self._loss()
+        y, sample_weight = unpack(X, y, sample_weight)
+        X = self._matrix(X, reset=not hasattr(self, "_stream"))
+        target = real_targets(X, y)
+        given = row_weights(sample_weight, None, X.shape[0])
+        weight = np.ones(X.shape[0]) if given is None else given
+        stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
+        coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
+        self._lay_out(stream.vectors, coef[0], b, stream.numbers)
+        self.n_iter_ = stream.calls
+        return self
+
+    def _fitted(self) -> tuple[Array, Array]:
+        return self._dense_coefficients(), np.zeros(len(self.support_), dtype=np.int64)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_number("epsilon", low=0, strict=False)
+
+    def _loss(self) -> Loss:
+        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
+            return EpsilonInsensitive(self.epsilon)
+        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
+            return SquaredEpsilonInsensitive(self.epsilon)
+        return losses.resolve(self.loss, ("regression",), "SVR")
+
+    def _lay_out(self, X: Any, coef: Array, b: Array, numbers: Array | None = None) -> None:
+        support = np.flatnonzero(coef)
+        self._keep_support(X, support, numbers)
+        self.n_support_ = np.array([len(support)], dtype=np.int32)
+        self.dual_coef_ = self._like_rows(coef[None, support], X)
+        self.intercept_ = b
+
+    @property
+    def coef_(self) -> Any:
+        """Weights, for ``kernel="linear"``."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        return self.dual_coef_ @ self.support_vectors_
+
+    def predict(self, X: Any) -> Array:
+        """The value of every row."""
+        check_is_fitted(self)
+        return np.asarray(self._scores(X, self._dense_coefficients())[:, 0] + self.intercept_[0])
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
+        y, sample_weight = unpack(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))

@@ -1,0 +1,308 @@
+"""``partial_fit`` of kernel machines: Pegasos over rows that come in pieces, of which support vectors are kept.
+
+This is Pegasos on demand: a row's score is computed when it is visited, from the support vectors there are by then. The
+rows of a block are scored together, and inside the block the serial algorithm runs on the block's own kernel values.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pegasos import _core
+from pegasos.estimators.averages import MEANS, Averages
+from pegasos.estimators.kernel_means import KernelMeans, PieceSums
+from pegasos.fit.certificate import Certificate
+from pegasos.fit.trace import Checkpoint, Trace
+from pegasos.kernels.functions import Kernel, checked_values
+from pegasos.problems.kernel import KernelProblem, check_values
+from pegasos.rows.views import Array
+from pegasos.solvers import Pegasos
+from pegasos.solvers.kernel.blocks import BLOCK, ORDERS
+from pegasos.solvers.kernel.pegasos import (
+    BIAS,
+    BIAS_SUM,
+    CARRIED,
+    FOLDED,
+    NORM,
+    PASSED,
+    PI,
+    PROGRESS,
+    STEPS,
+    SUM,
+    VISITS,
+)
+from pegasos.solvers.units import Seen, Units
+
+
+class KernelStream:
+    """What is carried from piece to piece: support vectors, their unscaled coefficients, and the counts of Pegasos.
+
+    After a fit it begins with that fit's support vectors, ``lam`` and ``rows``, as if Pegasos had seen the rows once.
+    """
+
+    def __init__(self, kernel: Kernel, lam: float, rows: int = 0) -> None:
+        self.kernel, self.lam, self.rows = kernel, lam, rows
+        self.vectors: Any = None
+        self.numbers, self.codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, PROGRESS))
+        self.t0: float | None = None
+        #: Of :class:`KernelMeans` and :class:`Seen`, as plain tuples.
+        self.averages: tuple[tuple[Any, ...], ...] | None = None
+        self.inner: Array | None = None
+        self.seen: tuple[float, ...] = tuple(Seen())
+        self.calls = 0
+        self.evaluations, self.seconds = 0, 0.0
+        self.trace = Trace()
+
+    def begin(self, vectors: Any, numbers: Array, codes: Array, coef: Array, b: Array) -> None:
+        """Go on from a fitted model: support vectors, their rows and classes, coefficients and biases of each part."""
+        self.vectors, self.numbers, self.codes, self.coef = vectors, numbers.astype(np.int64), codes, coef
+        self.progress = _fresh(len(coef))
+        self.progress[:, VISITS] = self.progress[:, STEPS] = self.rows
+        self.progress[:, BIAS] = b
+
+    def fork(self) -> KernelStream:
+        """A copy that can be carried on alone."""
+        other = copy.copy(self)
+        other.trace = Trace(self.trace)
+        return other
+
+    def step(self, problem: KernelProblem, codes: Array, options: Pegasos, seed: int) -> tuple[Array, Array]:
+        """One epoch over the problem's rows, of these classes; coefficients of all support vectors, and biases."""
+        began, m = time.perf_counter(), int(problem.X.shape[0])
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        units = self._prepare(problem, options, B2)
+        assert self.t0 is not None
+        self.coef = self.coef.copy()
+        parts, threads, output = problem.parts, problem.rows.threads, options.output
+        means = self._means(problem, B2) if output in MEANS else None
+        start, followed = self.coef.copy(), self.coef[None]
+        if means is not None:
+            followed = np.concatenate([followed, means.sums()])
+        Z = self._scores(problem.X, threads, np.concatenate(list(followed))).reshape(-1, parts, m)
+        old = Z[0].copy()
+        norm = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
+        raw, piece = self._epoch(problem, old, options, seed, units.step)
+        new = np.flatnonzero(raw.any(axis=0) | piece.coef.any(axis=0))
+        gained = np.zeros((2, parts, m))
+        if len(new):
+            own = np.stack([raw[:, new], piece.coef[:, new]])[: 1 if means is None else 2]
+            gained[: len(own)] = (
+                problem.rows(0).exact(new, own.reshape(-1, len(new)), np.arange(m)).reshape(-1, parts, m)
+            )
+        if not options.projection:  # the core, which needs it then, has kept it
+            # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
+            norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained[0])
+            self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+        scale = self._scale()
+        coef = np.concatenate([self.coef, raw[:, new]], axis=1)
+        if means is None:
+            shown, squares, scores = scale[:, None] * coef, scale**2 * norm, scale[:, None] * (old + gained[0])
+            if options.projection:
+                squares = scale**2 * (self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2)
+            b = self.progress[:, BIAS].copy()
+        else:
+            means, followed_scores = means.after(start, piece, new, raw, Z, gained)
+            shown, b = means.averages.mean(output)
+            squares, scores = means.norm_and_scores(output, followed_scores)
+        if problem.bias == "feature":
+            b = B2 * shown.sum(axis=1)
+            squares = squares + b**2 / B2
+        primal = 0.5 * self.lam * float(squares.sum())
+        for part, own_scores in zip(problem.pieces, scores + b[:, None], strict=True):
+            values = np.ascontiguousarray(own_scores if part.index is None else own_scores[part.index])
+            primal += float(part.weight @ part.core.value(values, part.y)) / problem.total
+        if not np.isfinite(primal):
+            raise ValueError("the scores left the range of floating-point numbers; scale the features or raise lam")
+        self.coef = coef
+        self.averages = None if means is None else means.averages.plain()
+        self.inner = None if means is None else means.inner
+        self.vectors = _stacked(self.vectors, problem.X[new])
+        self.numbers = np.concatenate([self.numbers, new + self.rows])
+        self.codes = np.concatenate([self.codes, codes[new]])
+        self.rows += m
+        self.seconds += time.perf_counter() - began
+        inf = float("inf")
+        self.calls += 1
+        self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
+        return shown, b
+
+    def _scale(self) -> Array:
+        """The last iterate is scale · v, in each part."""
+        assert self.t0 is not None
+        omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
+        return np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
+
+    def _means(self, problem: KernelProblem, B2: float) -> KernelMeans:
+        """The means so far; where iterates were not added up before, they count as the last of them."""
+        if self.averages is not None and self.inner is not None:
+            return KernelMeans(Averages.of(self.averages), self.inner)
+        squares = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
+        steps, b = self.progress[:, STEPS].copy(), self.progress[:, BIAS].copy()
+        return KernelMeans.begin(self.rows, steps, self._scale(), self.coef, b, squares)
+
+    def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
+        """What rows and targets so far make of the step size; coefficients get the scale that belongs to it."""
+        parts, before = problem.parts, self.t0
+        self.progress = self.progress.copy() if len(self.progress) else _fresh(parts)
+        if not len(self.coef):
+            self.coef = np.zeros((parts, 0))
+        units = self._measure(problem, options, B2)
+        assert self.t0 is not None
+        if not self.rows:
+            self.progress[:, BIAS] = units.start
+        elif before is None:  # after a fit
+            self.coef = self.coef * (self.lam * (self.t0 + self.rows))
+            self.progress[:, SUM] = self.coef.sum(axis=1)
+            norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads, self.coef))
+            self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+        elif before != self.t0:
+            visits = self.progress[:, VISITS]
+            ratio = np.divide(self.t0 + visits, before + visits, out=np.ones(parts), where=before + visits > 0)
+            self.coef = self.coef * ratio[:, None]
+            self.progress[:, SUM] *= ratio
+            self.progress[:, NORM] *= ratio**2
+            if self.inner is not None and self.averages is not None:
+                self.inner = KernelMeans(Averages.of(self.averages), self.inner).rescaled(ratio).inner
+        return units
+
+    def _measure(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
+        """Set t0 with this piece's rows; as published if a user chose it."""
+        if options.t0 != "auto":
+            self.t0 = float(options.t0)
+            return Units()
+        part = problem.pieces[0]
+        # Rows of a pair of classes may still be to come: all rows speak for them.
+        weight = part.weight if part.index is None else None
+        seen = Seen(*self.seen).and_these(
+            problem.rows(0).diagonal(),
+            weight,
+            part.y,
+            regression=part.loss.kind == "regression",
+            free=problem.bias == "free",
+        )
+        self.seen, units = tuple(seen), seen.units(part.loss)
+        self.t0 = options.t0_for(part.loss, seen.mean, seen.largest, B2, self.lam, units.step)
+        return units
+
+    def _epoch(
+        self, problem: KernelProblem, old: Array, options: Pegasos, seed: int, bias_rate: float
+    ) -> tuple[Array, PieceSums]:
+        """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
+        m, rows, pieces = int(problem.X.shape[0]), problem.rows(0), problem.pieces
+        order = np.asarray(_core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0))
+        size = min(int(options.batch_size), m)
+        long = size > BLOCK
+        block = size if long else BLOCK // size * size
+        radius = float(np.sqrt(problem.at_zero().max() / self.lam)) if options.projection else 0.0
+        raw, slopes = np.zeros((len(pieces), m)), [np.zeros(part.m) for part in pieces]
+        place = [_places(part.index, m) for part in pieces]
+        lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in pieces]
+        passed, folded, steps = np.zeros(len(pieces)), np.ones(len(pieces)), self.progress[:, STEPS].copy()
+        self.progress[:, [CARRIED, BIAS_SUM]] = 0.0
+        for first in range(0, m, block):
+            at = np.ascontiguousarray(order[first : first + block])
+            known = np.flatnonzero(raw.any(axis=0))
+            score = old[:, at] + (rows.exact(known, raw[:, known], at) if len(known) else 0.0)
+            # Scores stay as they are in a mini-batch: only its norm needs the kernel values within.
+            K = np.zeros((0, 0)) if long and not radius else rows.square(at)
+            check_values(K, at)
+            self.evaluations += len(at) * len(known) + (len(at) ** 2 if K.size else 0)
+            for k, part in enumerate(pieces):
+                inside = np.flatnonzero(place[k][at] >= 0)
+                if not len(inside):
+                    continue
+                change, counts = np.zeros(len(inside)), self.progress[k].copy()
+                counts[PASSED] = 0.0
+                assert self.t0 is not None
+                _core.kernel_pegasos_steps(
+                    part.core,
+                    np.ascontiguousarray(K[np.ix_(inside, inside)]) if K.size else K,
+                    place[k][at[inside]],
+                    np.ascontiguousarray(score[k, inside]),
+                    change,
+                    part.y,
+                    part.weight * (part.m / problem.total),
+                    slopes[k],
+                    lags[k],
+                    np.zeros((2, 0)),
+                    counts,
+                    lam=self.lam,
+                    t0=self.t0,
+                    radius=radius,
+                    feature=problem.feature if problem.bias == "feature" else 0.0,
+                    batch_size=size,
+                    subgradient=problem.bias == "free",
+                    bias_rate=bias_rate,
+                    seed=0,
+                )
+                passed[k] += folded[k] * counts[PASSED]
+                if counts[FOLDED] != 1.0:  # projections have all but wiped out the past
+                    for past in (self.coef, old, raw):
+                        past[k] *= counts[FOLDED]
+                    folded[k] *= counts[FOLDED]
+                    counts[FOLDED] = 1.0
+                self.progress[k] = counts
+                np.add.at(raw[k], at[inside], change)
+        sums = np.zeros((len(pieces), m))
+        if options.output in MEANS:
+            for k, part in enumerate(pieces):  # as PegasosState.coefficients has it
+                lag, total = lags[k]
+                own = part.weight * (part.m / problem.total) * (total + self.progress[k, CARRIED] * slopes[k] - lag)
+                sums[k, slice(None) if part.index is None else part.index] = own
+        return raw, PieceSums(passed, folded, sums, self.progress[:, BIAS_SUM].copy(), self.progress[:, STEPS] - steps)
+
+    def _scores(self, X: Any, threads: int, coef: Array) -> Array:
+        """Σ_i coef_i K(sv_i, x) of each row of coefficients and of X, for the support vectors so far."""
+        shape = (int(X.shape[0]), coef.shape[1])
+        if not shape[1]:
+            return np.zeros((len(coef), shape[0]))
+        self.evaluations += shape[0] * shape[1]
+        if self.kernel.function is not None:
+            values = checked_values(self.kernel.function(X, self.vectors), shape, "the kernel function")
+            return np.asarray(coef @ values.astype(np.float64).T)
+        vectors, rows = self.kernel.core(self.vectors, threads), self.kernel.core(X, threads)
+        return np.asarray(vectors.scores(None, np.ascontiguousarray(coef), rows, None, threads))
+
+    def certificate(self) -> Certificate:
+        """Of the last piece: a primal value, and no lower bound."""
+        last, inf = self.trace[-1], float("inf")
+        return Certificate(
+            primal=last.primal,
+            dual=-inf,
+            gap=inf,
+            relative_gap=inf,
+            converged=False,
+            reason="not certified: the rows of earlier calls to partial_fit are gone",
+            epochs=last.epochs,
+            seconds=last.seconds,
+        )
+
+
+def _fresh(parts: int) -> Array:
+    progress = np.zeros((parts, PROGRESS))
+    progress[:, [PI, FOLDED]] = 1.0
+    return progress
+
+
+def _places(index: Array | None, m: int) -> Array:
+    """The place of each row of a piece among the rows of a part; −1: it has none."""
+    if index is None:
+        return np.arange(m)
+    places = np.full(m, -1, dtype=np.int64)
+    places[index] = np.arange(len(index))
+    return places
+
+
+def _stacked(before: Any, rows: Any) -> Any:
+    """Rows below those that were there, in their layout."""
+    if before is None:
+        return rows
+    if sparse.issparse(before):
+        return sparse.vstack([before, sparse.csr_matrix(rows)], format="csr")
+    return np.concatenate([before, rows.toarray() if sparse.issparse(rows) else rows])

@@ -1,0 +1,1 @@
+"""The sparse machines that the papers compare with, a file for each."""

@@ -1,0 +1,1 @@
+"""The one loop around every solver, its contract with engines, traces, checkpoints and interrupts."""

@@ -1,0 +1,70 @@
+"""How far from the optimum a fit stopped, as users see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far from the optimum a fit stopped.
+
+    Attributes
+    ----------
+    primal : float
+        P(w, b) of the returned weights; for one-vs-rest the sum over the classes.
+    dual : float
+        The best lower bound of the optimum found, of the exact problem for every solver; −inf where none is known.
+    gap : float
+        primal − dual ≥ P(w, b) − P*.
+    relative_gap : float
+        gap / primal.
+    converged : bool
+        Whether every part's gap is at most ``tol`` times its primal value, or that value is zero but for rounding: at
+        most 1e-24 of the objective of zero weights.
+    reason : str
+        Why the fit stopped.
+    epochs, seconds : float
+        Passes over the rows (or the work of as many) and wall-clock time.
+    primal_per_class, dual_per_class : tuple of float
+        The same for each independent part.
+    goal_reached : bool
+        Whether the solver reached a goal of its own that is not the gap; ``reason`` says which.
+    restricted_gap : float or None
+        For solvers that restrict the weights (:class:`~pegasos.solvers.Nystroem`): by how much at most the returned
+        weights are above the best ones that satisfy the restriction. None for all others.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> model = LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.converged, model.certificate_.dual <= model.certificate_.primal
+    (True, True)
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    converged: bool
+    reason: str
+    epochs: float
+    seconds: float
+    primal_per_class: tuple[float, ...] = field(repr=False, default=())
+    dual_per_class: tuple[float, ...] = field(repr=False, default=())
+    goal_reached: bool = False
+    restricted_gap: float | None = None
+
+    @property
+    def state(self) -> str:
+        """In a few words, what was reached."""
+        if self.converged:
+            return "converged"
+        return "the solver's own goal was reached, a gap of tol was not" if self.goal_reached else "not converged"
+
+    def __str__(self) -> str:
+        restricted = "" if self.restricted_gap is None else f", gap of the restricted problem {self.restricted_gap:.2e}"
+        return (
+            f"{self.state} ({self.reason}): primal {self.primal:.6g}, dual {self.dual:.6g}, "
+            f"relative gap {self.relative_gap:.2e}{restricted}, {self.epochs:.1f} epochs, {self.seconds:.3f} s"
+        )

@@ -1,0 +1,106 @@
+"""What a fit went through: one record a checkpoint."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+from pegasos.rows.views import Array
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A moment of a fit, as the callback sees it and the trace keeps it.
+
+    ``coef`` and ``intercept`` are the weights that a fit which ends there returns, ``primal`` is their objective and
+    ``dual`` the best bound until then. The trace drops the weights.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> def good_enough(checkpoint):
+    ...     return checkpoint.relative_gap < 0.1
+    >>> model = LinearSVC(callback=good_enough).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> model.certificate_.relative_gap < 0.1
+    True
+    """
+
+    epochs: float
+    seconds: float
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    coef: Array | None = field(default=None, repr=False, compare=False)
+    intercept: Array | None = field(default=None, repr=False, compare=False)
+
+
+FIELDS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
+
+
+class Trace(Sequence[Checkpoint]):
+    """The checkpoints of a fit, oldest first.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC
+    >>> trace = LinearSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).trace_
+    >>> len(trace) >= 1 and trace[-1].gap >= 0
+    True
+    """
+
+    def __init__(self, records: Sequence[Checkpoint] = ()) -> None:
+        self._records = list(records)
+
+    def append(self, record: Checkpoint) -> None:
+        """Add a checkpoint, without its weights."""
+        self._records.append(Checkpoint(*(getattr(record, name) for name in FIELDS)))
+
+    def append_thinned(self, record: Checkpoint, most: int = 1000) -> None:
+        """Add a checkpoint; beyond ``most`` of them every other one goes, but for the first and the last.
+
+        So the past of an endless stream gets sparser the longer it is ago.
+        """
+        self.append(record)
+        if len(self._records) > most:
+            last = self._records[-1]
+            self._records = [*self._records[:-1:2], last]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Checkpoint: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+    def __getitem__(self, index: int | slice) -> Checkpoint | Trace:
+        if isinstance(index, slice):
+            return Trace(self._records[index])
+        return self._records[index]
+
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter(self._records)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} checkpoints)"
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas DataFrame, a row a checkpoint."""
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                "Trace.to_frame needs pandas: pip install 'pegasos[frames]'; Trace.to_csv does without", name=error.name
+            ) from None
+
+        return pd.DataFrame([[getattr(r, name) for name in FIELDS] for r in self], columns=list(FIELDS))
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the trace as a CSV file with a header; numbers read back to the same bits."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(FIELDS)
+            writer.writerows([repr(float(getattr(r, name))) for name in FIELDS] for r in self)

@@ -1,0 +1,1 @@
+"""Files of rows: svmlight, CSV, Parquet and .npz text or tables, and dataset folders."""

@@ -1,0 +1,226 @@
+"""What a kernel machine is made of, in model files: support vectors, their coefficients, and the kernel's γ.
+
+Arrays: ``dual_coef_`` (float64, always dense here), ``intercept_``, ``n_support_``, ``support_`` where it is known, and
+the support vectors, as they are in the estimator: ``support_vectors_`` of float32 or float64, or a CSR matrix's
+``support_vectors_.data``, ``.indices`` and ``.indptr``. Where there are none (a precomputed kernel, or a regression
+within its tube) there is no such array. The header's ``kernel`` says which (``layout``), γ, λ, the shape that was
+fitted, and how classes are compared (``multiclass``); of a model of LIBSVM's whose classes were in another order, also
+that order, which decides ties (``tie_order``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pegasos.estimators.kernel_partial_fit import KernelStream
+from pegasos.io.models.checks import Rule, as_array, checked_array, real
+from pegasos.io.models.plain import fits, plain
+from pegasos.kernels import functions as kernel_functions
+from pegasos.kernels.functions import Kernel
+from pegasos.rows.views import Array, examples
+
+LAYOUTS = ("none", "dense", "csr")
+FORMS = ("ovo", "ovr")
+PARTS = ("data", "indices", "indptr")
+
+#: Columns that sparse support vectors may have: scoring lays eight of them out densely, 64 bytes a column.
+WIDEST = 2**25
+
+
+def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The header's entry and the arrays of a fitted kernel machine."""
+    vectors = estimator.support_vectors_
+    layout = "csr" if sparse.issparse(vectors) else "dense"
+    if estimator.kernel == "precomputed" or not vectors.shape[0]:
+        layout = "csr" if layout == "csr" else "none"
+    shape, stream = getattr(estimator, "shape_fit_", None), getattr(estimator, "_stream", None)
+    header = {
+        "layout": layout,
+        "gamma": plain(estimator._gamma),
+        "lam": None if stream is None else plain(stream.lam),
+        "fitted_shape": None if shape is None else plain(list(shape)),
+        "multiclass": form_of(estimator),
+    }
+    if (ties := getattr(estimator, "_tie_order", None)) is not None:
+        header["tie_order"] = plain(ties.tolist())
+    arrays = {
+        "dual_coef_": as_array(estimator._dense_coefficients(), Rule(()), "dual_coef_"),
+        "intercept_": as_array(estimator.intercept_, Rule(()), "intercept_"),
+        "n_support_": as_array(estimator.n_support_, Rule((), "int32"), "n_support_"),
+    }
+    if hasattr(estimator, "support_"):
+        arrays["support_"] = as_array(estimator.support_, Rule((), "int32"), "support_")
+    if layout == "dense":
+        arrays["support_vectors_"] = np.ascontiguousarray(vectors)
+    elif layout == "csr":
+        arrays |= {f"support_vectors_.{part}": np.ascontiguousarray(getattr(vectors, part)) for part in PARTS}
+    return header, arrays
+
+
+def form_of(estimator: Any) -> str:
+    """How an estimator compares more than two classes: "ovo", each pair, or "ovr", each with all others."""
+    return str(getattr(estimator, "multi_class", "ovo"))
+
+
+def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> dict[str, Any]:
+    """The attributes of a kernel machine, all of them checked; what is used of ``arrays`` is taken out."""
+    names = {"layout", "gamma", "lam", "fitted_shape", "multiclass"}
+    if not isinstance(found, dict) or set(found) - {"tie_order"} != names:
+        raise ValueError(f"kernel={found!r:.200} should have {', '.join(sorted(names))} and nothing else")
+    _count_functions(estimator, found, sizes)
+    state: dict[str, Any] = {"_gamma": real(found, "gamma")}
+    dual = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
+    state["intercept_"] = checked_array("intercept_", arrays.pop("intercept_", None), Rule(("functions",)), sizes)
+    state["n_support_"] = _shares(arrays, sizes)
+    if "tie_order" in found:
+        state["_tie_order"] = _tie_order(found["tie_order"], sizes)
+    rows = _fitted_shape(estimator, found, state, sizes)
+    if "support_" in arrays or estimator.kernel == "precomputed":
+        state["support_"] = _numbers(arrays, rows, sizes)
+    vectors = _vectors(estimator, found["layout"], arrays, sizes)
+    state["support_vectors_"] = vectors
+    state["dual_coef_"] = estimator._like_rows(dual, vectors)
+    kernel = kernel_of(estimator, state["_gamma"])
+    if estimator.kernel != "precomputed":
+        check_kernel(kernel, vectors)
+    if found["lam"] is not None:
+        fitted = state["shape_fit_"][0] if "shape_fit_" in state else 0
+        state["_stream"] = KernelStream(kernel, _positive(found, "lam"), fitted)
+    return state
+
+
+def _count_functions(estimator: Any, found: dict[str, Any], sizes: dict[str, int]) -> None:
+    """Set the numbers of decision functions, rows of coefficients and counts of support vectors."""
+    form, k = found["multiclass"], sizes.get("classes", 2)
+    if form not in FORMS or form != form_of(estimator):
+        raise ValueError(f"multiclass={form!r:.50} should be {form_of(estimator)!r}, as the parameters say")
+    sizes["counts"] = sizes.get("classes", 1)
+    if k == 2:
+        sizes["functions"] = sizes["coefficients"] = 1
+    elif form == "ovo":
+        sizes["functions"], sizes["coefficients"] = k * (k - 1) // 2, k - 1
+    else:
+        sizes["functions"] = sizes["coefficients"] = k
+
+
+def _tie_order(found: Any, sizes: dict[str, int]) -> Array:
+    k = sizes.get("classes", 0)
+    if not fits(found, tuple[int, ...]) or k < 3 or sorted(found) != list(range(k)):
+        raise ValueError(f"tie_order={found!r:.100} should have each number below {k}, that of the classes, once")
+    return np.array(found, dtype=np.int64)
+
+
+def _positive(found: dict[str, Any], name: str) -> float:
+    value = real(found, name)
+    if value == 0:
+        raise ValueError(f"{name}={found[name]!r} should be a number > 0")
+    return value
+
+
+def _shares(arrays: dict[str, Array], sizes: dict[str, int]) -> Array:
+    shares = checked_array("n_support_", arrays.pop("n_support_", None), Rule(("counts",), "int32"), sizes)
+    if (shares < 0).any() or int(shares.sum(dtype=np.int64)) != sizes["support"]:
+        raise ValueError(
+            f"n_support_ should be numbers >= 0 that add up to {sizes['support']}, the columns of dual_coef_"
+        )
+    return shares
+
+
+def _fitted_shape(estimator: Any, found: dict[str, Any], state: dict[str, Any], sizes: dict[str, int]) -> int:
+    """How many rows were fitted, as far as is known: numbers of support vectors lie below."""
+    shape = found["fitted_shape"]
+    columns = sizes["features"]
+    if shape is not None:
+        if not fits(shape, tuple[int, ...]) or len(shape) != 2 or not 1 <= shape[0] < 2**53 or shape[1] != columns:
+            raise ValueError(f"fitted_shape={shape!r:.100} should be rows >= 1 and {columns} columns")
+        state["shape_fit_"] = tuple(shape)
+    if estimator.kernel == "precomputed":
+        if shape is not None and shape[0] != columns:
+            raise ValueError(f"fitted_shape={shape!r} should be square for kernel='precomputed'")
+        return columns
+    return 2**31 if shape is None else int(shape[0])
+
+
+def _numbers(arrays: dict[str, Array], rows: int, sizes: dict[str, int]) -> Array:
+    support = checked_array("support_", arrays.pop("support_", None), Rule(("support",), "int32"), sizes)
+    if len(support) and (int(support.min()) < 0 or int(support.max()) >= rows):
+        wrong = int(support[(support < 0) | (support >= rows)][0])
+        raise ValueError(f"support_ has {wrong}, which is no number of one of the {rows} rows")
+    if len(np.unique(support)) < len(support):
+        raise ValueError("support_ names a row twice")
+    return support
+
+
+def _vectors(estimator: Any, layout: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
+    """The support vectors, finite, in order, and as many as there are coefficients."""
+    count, columns = sizes["support"], sizes["features"]
+    if not isinstance(layout, str) or layout not in LAYOUTS:
+        raise ValueError(f"layout={layout!r:.50} is none of {', '.join(LAYOUTS)}")
+    if estimator.kernel == "precomputed":
+        if layout != "none":
+            raise ValueError(f"layout={layout!r}: a precomputed kernel has no support vectors but their numbers")
+        return np.empty((0, 0))
+    if layout == "none":
+        if count:
+            raise ValueError(f"layout='none', but dual_coef_ has {count} columns: their support vectors are missing")
+        return np.empty((0, columns))
+    X = _dense(arrays, sizes) if layout == "dense" else _csr(arrays, sizes)
+    if count and examples(X, name="support_vectors_").array is not X:
+        raise ValueError("support_vectors_ has a row whose columns are out of order, or come twice")
+    return X
+
+
+def _dense(arrays: dict[str, Array], sizes: dict[str, int]) -> Array:
+    if not sizes["support"]:
+        raise ValueError("layout='dense', but dual_coef_ has no columns")
+    return checked_array("support_vectors_", *_typed(arrays, "support_vectors_", ("support", "features")), sizes)
+
+
+def _typed(arrays: dict[str, Array], name: str, shape: tuple[str, ...]) -> tuple[Array | None, Rule]:
+    """An array of single or double precision, with the rule for its type."""
+    array = arrays.pop(name, None)
+    return array, Rule(shape, "float32" if array is not None and array.dtype == np.float32 else "float64")
+
+
+def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
+    count, columns = sizes["support"], sizes["features"]
+    if columns > WIDEST:
+        raise ValueError(f"n_features={columns}: sparse support vectors can have {WIDEST} columns at most")
+    sizes["pointers"] = count + 1
+    data = checked_array("support_vectors_.data", *_typed(arrays, "support_vectors_.data", ("entries",)), sizes)
+    index = "int32"
+    if (indices := arrays.get("support_vectors_.indices")) is not None and indices.dtype == np.int64:
+        index = "int64"
+    rules = {"indices": Rule(("entries",), index), "indptr": Rule(("pointers",), index)}
+    indices, indptr = (
+        checked_array(f"support_vectors_.{part}", arrays.pop(f"support_vectors_.{part}", None), rule, sizes)
+        for part, rule in rules.items()
+    )
+    if indptr[0] != 0 or indptr[-1] != len(data) or (np.diff(indptr) < 0).any():
+        raise ValueError(f"support_vectors_.indptr should increase from 0 to {len(data)}, the number of entries")
+    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= columns):
+        wrong = int(indices[(indices < 0) | (indices >= columns)][0])
+        raise ValueError(f"support_vectors_.indices has {wrong}, which is none of {columns} columns")
+    return sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
+
+
+def kernel_of(estimator: Any, gamma: float) -> Kernel:
+    """The kernel that an estimator's parameters mean, with this γ."""
+    return kernel_functions.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
+
+
+def check_kernel(kernel: Kernel, X: Any) -> None:
+    """Refuse support vectors that the kernel is not defined for, or so large that it overflows."""
+    if not X.shape[0]:
+        return
+    try:
+        kernel.check_rows(X)
+    except ValueError as error:
+        raise ValueError(f"support_vectors_: {error}") from None
+    diagonal = np.asarray(kernel.core(X).diagonal())
+    if not np.isfinite(diagonal).all():
+        row = int(np.flatnonzero(~np.isfinite(diagonal))[0])
+        raise ValueError(f"the kernel of support vector {row} with itself is {diagonal[row]}")

@@ -1,0 +1,127 @@
+"""Machines of several classes that are compared in pairs: which pair is where, and what all of them decide.
+
+Pairs of classes i < j come in the order (0, 1), (0, 2), …, (1, 2), …. Coefficients are laid out as LIBSVM has them:
+with rows sorted by class, those of class i against j stand in line j − 1, those of class j against i in line i. The
+function of a pair needs two short stretches of that table; no table of pairs × rows is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.rows.views import Array
+
+
+def pair_count(classes: int) -> int:
+    """Pairs of so many classes."""
+    return classes * (classes - 1) // 2
+
+
+def pairs_of(i: int, classes: int) -> tuple[slice, Array]:
+    """The numbers of the pairs (i, j) for j > i, and of the pairs (h, i) for h < i."""
+    h = np.arange(i, dtype=np.int64)
+    begin = i * (2 * classes - i - 1) // 2
+    return slice(begin, begin + classes - 1 - i), h * (2 * classes - h - 1) // 2 + i - h - 1
+
+
+def sums_of_pairs(classes: int, width: int, share: Callable[[int], Array]) -> Array:
+    """For each pair what its two classes contribute: ``share(i)``, (classes − 1) × width, has a line for each other."""
+    out = np.zeros((pair_count(classes), width))
+    for i in range(classes):
+        first, second = pairs_of(i, classes)
+        lines = share(i)
+        out[first] += lines[i:]
+        out[second] += lines[:i]
+    return out
+
+
+def class_starts(sizes: Array) -> Array:
+    """Where the rows of each class begin, and their number."""
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+@dataclass(frozen=True)
+class PairMachine:
+    """The decision functions of all pairs.
+
+    ``coef`` is the table of coefficients, ``sizes`` how many support vectors each class has, ``bias`` has a number for
+    each pair, and ``rank`` one for each class: of classes that win equally often the least one is predicted. Kernel
+    values ``K`` are support vectors × rows, padded to a multiple of eight columns.
+    """
+
+    coef: Array
+    sizes: Array
+    bias: Array
+    rank: Array
+    threads: int
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return len(self.rank)
+
+    @cached_property
+    def starts(self) -> Array:
+        """Where each class's support vectors begin."""
+        return class_starts(self.sizes)
+
+    def _of(self, i: int) -> slice:
+        return slice(self.starts[i], self.starts[i + 1])
+
+    def table(self) -> Array:
+        """The coefficients of all support vectors in each function: large, for what needs them all at once."""
+        out = np.zeros((pair_count(self.classes), self.coef.shape[1]))
+        for i in range(self.classes):
+            first, second = pairs_of(i, self.classes)
+            out[first, self._of(i)] = self.coef[i:, self._of(i)]
+            out[second, self._of(i)] = self.coef[:i, self._of(i)]
+        return out
+
+    def weights(self, vectors: Array) -> Array:
+        """Σ coef · vector of each function, for a linear kernel."""
+        return sums_of_pairs(self.classes, vectors.shape[1], lambda i: self.coef[:, self._of(i)] @ vectors[self._of(i)])
+
+    def largest_norm(self) -> float:
+        """That of the coefficients of a function."""
+
+        def squares(i: int) -> Array:
+            own = self.coef[:, self._of(i)]
+            return np.asarray(np.einsum("qv,qv->q", own, own)[:, None])
+
+        return float(np.sqrt(sums_of_pairs(self.classes, 1, squares).max(initial=0.0)))
+
+    def scores(self, K: Array, rows: int) -> Array:
+        """Of every row and function, bias included."""
+        out = np.empty((rows, len(self.bias)))
+        _core.pair_scores(K, rows, self.coef, self.starts, self.bias, out, self.threads)
+        return out
+
+    def decisions(self, K: Array, rows: int) -> Array:
+        """Of every row and class the number of pairs it wins, and a fraction that says by how much."""
+        out = np.empty((rows, self.classes))
+        _core.pair_decisions(K, rows, self.coef, self.starts, self.bias, out, self.threads)
+        return out
+
+    def winners(self, K: Array, rows: int) -> tuple[Array, int]:
+        """The class that wins most pairs, for every row; and the first row with a score that is no number, or −1."""
+        out = np.empty(rows, dtype=np.int64)
+        bad = _core.pair_winners(K, rows, self.coef, self.starts, self.bias, self.rank, out, self.threads)
+        return out, int(bad)
+
+    def winners_by(self, scores: Array) -> Array:
+        """The same for scores of all functions."""
+        k = self.classes
+        votes = np.zeros((len(scores), k))
+        for i in range(k):
+            first = pairs_of(i, k)[0]
+            zero = self.rank[i] > self.rank[i + 1 :]
+            won = (scores[:, first] > 0) | ((scores[:, first] == 0) & zero)
+            votes[:, i] += won.sum(axis=1)
+            votes[:, i + 1 :] += ~won
+        order = np.argsort(self.rank)
+        return np.asarray(order[votes[:, order].argmax(axis=1)])

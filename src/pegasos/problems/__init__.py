@@ -1,0 +1,1 @@
+"""The optimisation problems, frozen, and what certifies them."""

@@ -1,0 +1,141 @@
+"""What all solvers share: a name, what they can do, and how their parameters are checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar, Literal, TypeGuard
+
+import numpy as np
+
+from pegasos.fit.engine import Engine
+from pegasos.fit.kernel_engine import KernelEngine
+from pegasos.losses import LOSSES
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.linear import Problem
+from pegasos.util.suggest import did_you_mean
+
+Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
+SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
+Output = Literal["last", "average", "suffix", "random"]
+
+SCALAR_LOSSES = tuple(name for name, cls in LOSSES.items() if cls.kind != "joint")
+
+
+@dataclass(frozen=True)
+class Solver:
+    """What all solvers share: a name, and what they can do."""
+
+    name: ClassVar[str]
+    #: Ways to learn the bias, beside "feature" and no bias, that this solver knows.
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
+    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
+        if problem.loss.name not in self.losses:
+            raise ValueError(
+                f"solver {self.name!r} cannot minimise loss {problem.loss.name!r}; it can {', '.join(self.losses)}"
+            )
+        if intercept not in ("none", "feature", *self.intercepts):
+            accepted = ", ".join(("feature", *self.intercepts))
+            raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        """A fresh engine for ``problem``."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class SecondOrderSolver(Solver):
+    """Solvers whose cost grows with the square of the number of columns."""
+
+    max_columns: int = 5000
+
+    def __post_init__(self) -> None:
+        check_count(self, "max_columns")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        width = problem.examples.n * (problem.outputs if problem.joint else 1)
+        if width > self.max_columns:
+            raise ValueError(
+                f"solver {self.name!r} is for narrow data: {width} columns exceed max_columns={self.max_columns}; "
+                f"use 'sdca', or raise {type(self).__name__}(max_columns=...)"
+            )
+
+
+@dataclass(frozen=True)
+class KernelSolver:
+    """What all solvers of kernel machines share: a name, and what they can do."""
+
+    name: ClassVar[str]
+    #: Ways to treat the bias; "none" is no bias.
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "epsilon_insensitive")
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
+        loss = problem.pieces[0].loss.name
+        if loss not in self.losses:
+            raise ValueError(
+                f"solver {self.name!r} cannot minimise loss {loss!r} with a kernel; it can {', '.join(self.losses)}. "
+                "Use 'sdca' or 'pegasos'"
+            )
+        if intercept not in self.intercepts:
+            what = "fit_intercept=False" if intercept == "none" else f"intercept={intercept!r}"
+            accepted = ", ".join("fit_intercept=False" if i == "none" else repr(i) for i in self.intercepts)
+            others = ". Use 'sdca' or 'pegasos'" if intercept in ("none", "feature") else ""
+            raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}{others}")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+        """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
+        raise NotImplementedError
+
+
+def check_word(solver: Solver, field: str, accepted: tuple[str, ...]) -> None:
+    value = getattr(solver, field)
+    if value not in accepted:
+        hint = did_you_mean(value, accepted)
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} is none of {', '.join(accepted)}{hint}")
+
+
+def check_flag(solver: object, field: str) -> None:
+    """Refuse what is neither yes nor no."""
+    value = getattr(solver, field)
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be True or False")
+
+
+def check_count(solver: object, field: str, low: int = 1, *, none: bool = False) -> None:
+    """Refuse what is no whole number from ``low`` on, or None where that means something."""
+    value = getattr(solver, field)
+    if none and value is None:
+        return
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not low <= value < 2**31:
+        what = f"{'None or ' * none}a whole number >= {low}"
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be {what}")
+
+
+def check_positive(solver: KernelSolver, field: str) -> None:
+    value = getattr(solver, field)
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a number > 0")
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def row_order(sampling: Sampling, problem: Problem) -> str:
+    """The core's name for an epoch's order."""
+    if sampling == "auto":
+        return "chunked" if problem.examples.on_disk else "permutation"
+    return sampling
+
+
+def kernel_order(solver: Solver, sampling: Sampling) -> str:
+    """The core's name for an epoch's order over the rows of a kernel machine."""
+    if sampling == "chunked":
+        raise ValueError(f"{type(solver).__name__}: sampling='chunked' has no meaning with a kernel")
+    return "permutation" if sampling == "auto" else sampling

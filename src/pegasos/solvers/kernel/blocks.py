@@ -1,0 +1,321 @@
+"""What kernel Pegasos and kernel SDCA share: epochs over the rows in blocks, and an engine around them.
+
+The next rows B of an epoch's order are taken together. Their kernel values K_BB are one block, inside which the
+serial algorithm runs on the block's own scores (``cpp/pegasos/kernel/steps.hpp``); the kernel rows of what has moved
+are then computed together and added to all scores. The decisions are those of the serial algorithm.
+
+Parts that have the same rows (one-vs-rest) go through the blocks side by side and share K_BB and the kernel rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.fit.engine import MAX_ITER, saved
+from pegasos.fit.kernel_engine import MET
+from pegasos.kernels.gram import BATCH
+from pegasos.problems.base import Bounds
+from pegasos.problems.kernel import KernelProblem, check_values
+from pegasos.problems.kernel_certificate import exact_scores
+from pegasos.problems.kernel_point import Point
+from pegasos.rows.views import Array
+from pegasos.solvers.kernel.smo_engine import REASONS
+from pegasos.util.threads import one_blas_thread
+
+#: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
+EPOCHS = 1000
+
+#: Rows of a block, unless mini-batches are longer.
+BLOCK = 256
+
+#: Kernel values used after which a piece of work ends.
+PIECE = 1 << 22
+
+#: Epochs after which sums are computed anew, and those a kernel that is not positive semi-definite is given.
+REFRESH, INDEFINITE = 50, 10
+
+#: How the core numbers the orders of an epoch.
+ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
+
+
+class PartState(Protocol):
+    """Where the solution of one part is: ``scalars``, and the arrays named in ``arrays``, an entry for each row."""
+
+    arrays: tuple[str, ...]
+    scalars: Array
+    #: Sums of kernel rows, and the arrays whose entries, times ``unit``, are their coefficients.
+    sums: ClassVar[dict[str, str]]
+    unit: Array
+    F: Array
+
+    @property
+    def primal(self) -> float:
+        """The primal value last estimated."""
+        ...
+
+    def run(self, K: Array, at: Array) -> Array:
+        """Visit the rows ``at``, whose kernel values are K; what is added to the coefficient of each."""
+        ...
+
+    def added(self) -> None:
+        """The kernel rows of the last changes have been added to F."""
+        ...
+
+    def end_epoch(self) -> bool:
+        """Whether anything has moved in the epoch that has ended."""
+        ...
+
+    def coefficients(self) -> Array:
+        """Those of the model."""
+        ...
+
+    def duals(self) -> Array:
+        """Dual variables in the unit domain."""
+        ...
+
+    def estimate(self) -> tuple[float, float]:
+        """Gap and primal value as the sums at hand have them, free of charge."""
+        ...
+
+    def restore(self, arrays: dict[str, Array], scalars: Array) -> None:
+        """Go on from saved arrays; ValueError if they cannot be right."""
+        ...
+
+
+class _Group:
+    """Parts that have the same rows."""
+
+    def __init__(self, parts: list[int], m: int) -> None:
+        self.parts, self.m = parts, m
+        self.epoch, self.at, self.over = 0, 0, 0
+        self.drawn: tuple[int, Array] | None = None
+
+
+class BlockEngine:
+    """Runs the parts of a problem; ``max_epochs`` is for each part."""
+
+    eager = False
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        states: Sequence[PartState],
+        *,
+        tol: float,
+        max_epochs: int,
+        sampling: str,
+        seed: int,
+        batch_size: int = 1,
+    ) -> None:
+        self.problem, self.states, self.tol, self.max_epochs = problem, states, tol, max_epochs
+        self.order, self.seed = ORDERS[sampling], seed
+        #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
+        self.wide = batch_size > BLOCK
+        self.block = batch_size if self.wide else BLOCK // batch_size * batch_size
+        shared = all(part.index is None for part in problem.pieces)
+        numbers = [list(range(problem.parts))] if shared else [[k] for k in range(problem.parts)]
+        self.groups = [_Group(parts, problem.pieces[parts[0]].m) for parts in numbers]
+        self.finished = np.zeros(problem.parts, dtype=bool)
+        self.estimated = np.full(problem.parts, np.inf)
+        self.best = np.full(problem.parts, np.inf)
+        self.ended, self.indefinite = False, False
+        self.before, self.next_check, self.refreshed = 0, 1.0, 0.0
+
+    # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed so far, but for certificates."""
+        return self.before + self.problem.rows.evaluations
+
+    @property
+    def epochs(self) -> float:
+        """Rows visited, in all groups, in units of the rows there are."""
+        return sum(group.epoch * group.m + group.at for group in self.groups) / max(1, int(self.problem.X.shape[0]))
+
+    @property
+    def steps(self) -> list[int]:
+        """Epochs of each part."""
+        return [group.epoch + (group.at > 0) for group in self.groups for _ in group.parts]
+
+    def _rests(self, group: _Group) -> bool:
+        return group.over > 0 or bool(self.finished[group.parts].all())
+
+    @property
+    def stuck(self) -> str | None:
+        if not all(self._rests(group) for group in self.groups):
+            return None
+        if self.indefinite:
+            return REASONS[3]
+        reason, doubt = next((REASONS[group.over] for group in self.groups if group.over), None), self.problem.doubt
+        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """Where there is no lower bound primal and dual value are to meet as if there were."""
+        return (f"{MET}; {self.problem.doubt}",)
+
+    def due(self, tol: float) -> bool:
+        if all(self._rests(group) for group in self.groups):
+            return True
+        # Certificates of parts that do not share their rows would drop those at hand.
+        together = len(self.groups) == 1 or self.problem.rows.whole is not None
+        return self.ended and together and self.epochs >= self.next_check
+
+    def point(self, *, last: bool = False) -> Point:
+        """Coefficients and dual variables of all parts."""
+        return Point(self.coefficients(), np.concatenate([state.duals() for state in self.states]))
+
+    def coefficients(self) -> Array:
+        """Those of the model, of all parts."""
+        return np.concatenate([state.coefficients() for state in self.states])
+
+    def judged(self, bounds: Bounds) -> None:
+        """Take note of what the certificate has proven of the kernel."""
+        self.indefinite |= self.problem.doubt == REASONS[3]
+
+    def learn(self, bounds: Bounds) -> None:
+        """Go on where the gap is too wide; leave single precision where that is to blame."""
+        self.next_check = 2.0 * self.epochs + 1.0
+        proven = np.asarray(bounds.formal_gap <= self.tol * bounds.primal)
+        refused = self.finished & ~proven
+        self.best[refused] = self.estimated[refused]
+        self.finished = proven
+        refresh = self.epochs >= self.refreshed + REFRESH
+        if refresh:
+            self.refreshed = self.epochs
+        for group in self.groups:
+            if refresh or self._misled(group, bounds):
+                self._refresh(group)
+
+    def _misled(self, group: _Group, bounds: Bounds) -> bool:
+        """Whether single precision has bent an estimate as much as matters; if so, it is left."""
+        first = group.parts[0]
+        if not group.at or not self.problem.rows(first).single:
+            return False
+        for k in group.parts:
+            off = abs(self.states[k].primal - bounds.primal[k])
+            if not self.finished[k] and off > 0.1 * bounds.formal_gap[k]:
+                self.problem.rows.widen(first)
+                return True
+        return False
+
+    def _refresh(self, group: _Group) -> None:
+        """All sums of kernel rows once more, in double precision."""
+        for k in group.parts:
+            state = self.states[k]
+            coefs = np.stack([state.unit * getattr(state, name) for name in state.sums.values()])
+            for name, line in zip(state.sums, exact_scores(self.problem, k, coefs), strict=True):
+                setattr(state, name, np.ascontiguousarray(line))
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Some blocks of one group, up to the end of its epoch."""
+        group = next((group for group in self.groups if not self._rests(group)), None)
+        if group is None:
+            return
+        if group.at == group.m:
+            group.epoch, group.at = group.epoch + 1, 0
+        work = 0
+        while group.at < group.m and work < PIECE:
+            work += self._block(group)
+        self.ended = group.at == group.m
+        if self.ended:
+            self._end_epoch(group)
+
+    def _block(self, group: _Group) -> int:
+        """Visit the next rows of all parts that are not finished; the kernel values used."""
+        if group.drawn is None or group.drawn[0] != group.epoch:
+            order = np.asarray(_core.epoch_order(group.m, self.order, self.seed, group.epoch))
+            group.drawn = group.epoch, order
+        at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
+        rows = self.problem.rows(group.parts[0])
+        K = np.zeros((0, 0)) if self.wide else rows.square(at)
+        check_values(K, self.problem.numbers(group.parts[0], at))
+        if group.epoch == 0 and not self.problem.kernel.definite and K.size and not self.indefinite:
+            self.indefinite = _indefinite(K[:, : len(at)])
+        active = [self.states[k] for k in group.parts if not self.finished[k]]
+        changes = np.stack([state.run(K, at) for state in active])
+        moved, back = np.unique(at, return_inverse=True)
+        coefs = np.stack([np.bincount(back, weights=change, minlength=len(moved)) for change in changes])
+        used = np.flatnonzero(coefs.any(axis=0))
+        for first in range(0, len(used), BATCH):  # few enough that all parts find them in the cache
+            some = used[first : first + BATCH]
+            for state, coef in zip(active, coefs, strict=True):
+                own = some[coef[some] != 0]
+                rows.add(moved[own], coef[own], state.F)
+        for state in active:
+            state.added()
+        group.at += len(at)
+        return len(at) ** 2 + int(np.count_nonzero(coefs)) * group.m
+
+    def _end_epoch(self, group: _Group) -> None:
+        moved = False
+        for k in group.parts:
+            if self.finished[k]:
+                continue
+            moved |= self.states[k].end_epoch()
+            gap, primal = self.states[k].estimate()
+            if not np.isfinite(primal):
+                raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
+            self.estimated[k] = gap
+            # What an exact certificate has refused must have halved to be proposed again.
+            self.finished[k] = gap <= min(self.tol * primal, 0.5 * self.best[k])
+        done = group.epoch + 1
+        if self.indefinite and done >= INDEFINITE:
+            group.over = 3
+        elif not moved and not self._rests(group):
+            group.over = 2
+        elif done >= self.max_epochs:
+            group.over = 1
+
+    # --- the state ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        parts = {name: [getattr(state, name) for state in self.states] for name in self.states[0].arrays}
+        return {name: np.concatenate(arrays) for name, arrays in parts.items()} | {
+            "scalars": np.array([state.scalars for state in self.states]),
+            "groups": np.array([[g.epoch, g.at, g.over] for g in self.groups], dtype=np.float64),
+            "progress": np.array([self.finished * 1.0, self.estimated, self.best]),
+            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
+            "counts": np.array([self.evaluations, self.ended, self.indefinite], dtype=np.float64),
+            "checks": np.array([self.next_check, self.refreshed]),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts, rows = self.problem.parts, sum(state.F.shape[0] for state in self.states)
+        named = self.states[0].arrays
+        arrays = {name: self.problem.split(saved(state, name, (rows,))) for name in named}
+        scalars = saved(state, "scalars", (parts, len(self.states[0].scalars)))
+        groups = saved(state, "groups", (len(self.groups), 3), low=0, high=2**53, whole=True)
+        progress = saved(state, "progress", (3, parts))
+        saved({"progress": progress[0].copy()}, "progress", (parts,), low=0, high=1, whole=True)
+        wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
+        counts = saved(state, "counts", (3,), low=0, whole=True)
+        checks = saved(state, "checks", (2,))
+        if any(at > group.m or over >= len(REASONS) for group, (_, at, over) in zip(self.groups, groups, strict=True)):
+            raise ValueError("state: 'groups' has a row or a reason that is not there")
+        for k, mine in enumerate(self.states):
+            mine.restore({name: arrays[name][k].copy() for name in named}, scalars[k])
+        for group, (epoch, at, over) in zip(self.groups, groups.astype(np.int64).tolist(), strict=True):
+            group.epoch, group.at, group.over, group.drawn = epoch, at, over, None
+            if over == 1 and epoch + 1 < self.max_epochs:
+                group.over = 0
+        self.finished, self.estimated, self.best = progress[0].astype(bool), progress[1], progress[2]
+        self.problem.rows.wide = set(np.flatnonzero(wide).tolist())
+        self.problem.rows.at = None
+        self.before = int(counts[0]) - self.problem.rows.evaluations
+        self.ended, self.indefinite = bool(counts[1]), bool(counts[2])
+        self.next_check, self.refreshed = map(float, checks)
+
+
+def _indefinite(K: Array) -> bool:
+    """Whether a part of a kernel matrix has an eigenvalue that rounding cannot explain."""
+    with one_blas_thread():  # more of them are slower on matrices of this size
+        values = np.linalg.eigvalsh(K.astype(np.float64))
+    return bool(values[0] < -1e-5 * max(np.abs(values).max(), np.finfo(float).tiny))

@@ -1,0 +1,367 @@
+"""Kernel machines on Nyström features: weights restricted to the span of some rows, the basis B.
+
+With K_BB = UΣUᵀ (eigenvalues that are zero left out) the features f(x) = Σ^{-1/2} Uᵀ K(B, x) make a linear machine of
+the kernel machine whose weights are Σ_i β_i φ(b_i), β = U Σ^{-1/2} w: ⟨w, f(x)⟩ = Σ_i β_i K(b_i, x) for every x, and
+‖w‖² is that of the kernel's space. So its primal value is that of the exact problem, and its lower bound that of the
+best weights in the span. One part after the other has its features in memory.
+
+The dual variables of the linear machine are feasible for the exact problem, too. What they prove of it costs the kernel
+values between the rows that have some, and is found out in the end: always, never, or if that is less than what the fit
+has cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from scipy import sparse
+
+from pegasos.fit.engine import MAX_ITER, Engine, saved
+from pegasos.fit.kernel_engine import KernelEngine
+from pegasos.problems.base import Bounds
+from pegasos.problems.kernel import KernelProblem, check_values
+from pegasos.problems.kernel_point import Point
+from pegasos.problems.linear import Problem
+from pegasos.problems.linear_certificate import certify, feasible
+from pegasos.rows.views import Array, examples
+from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
+from pegasos.solvers.linear.auto import Auto
+from pegasos.util.threads import one_blas_thread
+
+#: Rows whose features are computed at a time, and entries of all features beyond which they are single precision.
+PIECE, WIDE = 2048, 1 << 26
+
+#: Kernel values that a certificate in between, and the exact problem's bound in the end, may always cost.
+CHEAP, AFFORDABLE = 1 << 16, 1 << 20
+
+#: Operations beside the product that a kernel value takes.
+EXTRA = 8
+
+#: What is reached where the exact problem's gap is open.
+REACHED = "the weights are within tol of the best ones in the span of the basis"
+
+#: How a part can end; a saved state holds the index.
+OVER = (None, "reached", MAX_ITER, "the linear solver came to rest above the tolerance")
+
+
+class _Machine:
+    """The linear machine of part k, and the way from its weights back to coefficients of the basis."""
+
+    def __init__(self, problem: KernelProblem, k: int, basis: Array, seed: int) -> None:
+        part = problem.pieces[k]
+        self.basis = basis
+        problem.rows.widen(k)
+        values = self._values(problem, k, basis)
+        sizes, vectors = np.linalg.eigh(0.5 * (values + values.T))
+        kept = sizes > len(basis) * np.finfo(float).eps * max(float(sizes.max()), np.finfo(float).tiny)
+        self.back = vectors[:, kept] / np.sqrt(sizes[kept]) if kept.any() else np.zeros((len(basis), 1))
+        width = self.back.shape[1]
+        features = np.empty((part.m, width), dtype=np.float64 if part.m * width <= WIDE else np.float32)
+        for first in range(0, part.m, PIECE):
+            rows = np.arange(first, min(first + PIECE, part.m))
+            features[rows] = self._values(problem, k, rows) @ self.back
+        weight, total = part.weight, float(part.weight.sum())
+        self.problem = Problem(
+            examples=examples(features, threads=problem.rows.threads, name="the Nystroem features"),
+            loss=part.loss,
+            target=np.ascontiguousarray(part.y),
+            outputs=1,
+            lam=1.0 / (part.C * total),
+            weight=None if bool(np.all(weight == 1)) else np.ascontiguousarray(weight),
+            bias="free",
+            threads=problem.rows.threads,
+        )
+        self.factor = problem.lam / self.problem.lam  # both objectives are ½‖w‖² + CΣ, in different units
+        self.engine: Engine = Auto().engine(self.problem, "unregularized", seed)
+
+    def _values(self, problem: KernelProblem, k: int, rows: Array) -> Array:
+        K = np.asarray(problem.rows(k).block(rows, self.basis), dtype=np.float64)[:, : len(self.basis)]
+        check_values(K, problem.numbers(k, rows), problem.numbers(k, self.basis))
+        return K
+
+
+class _Result:
+    """What is known of a part: coefficients, dual variables and bounds in the span, how it ended, passes it took."""
+
+    def __init__(self, m: int, primal: float) -> None:
+        self.coef, self.u = np.zeros((2, m))
+        self.primal, self.dual = primal, 0.0
+        self.over, self.epochs = 0, 0.0
+
+
+class NystroemEngine:
+    """Solves the linear machines of the parts, one after the other."""
+
+    eager = False
+    #: The gap of the restriction is that of the last weights.
+    returns_last = True
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        *,
+        tol: float,
+        max_steps: int | None,
+        seed: int,
+        components: int,
+        exact_bound: bool | Literal["auto"],
+    ) -> None:
+        self.problem, self.tol, self.max_steps, self.seed = problem, tol, max_steps, seed
+        self.exact_bound = exact_bound
+        self.results = [_Result(p.m, at) for p, at in zip(problem.pieces, problem.at_zero(), strict=True)]
+        self.bases = self._choose(components)
+        self.machine: _Machine | None = None
+        self.before, self.ended, self.certified = 0, False, 0.0
+        X = problem.X
+        #: Operations of a kernel value.
+        self.per_value = EXTRA + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
+
+    def _choose(self, components: int) -> list[Array]:
+        """The rows of each part's basis: the first of one random order of all rows that have weight in the part."""
+        m = int(self.problem.X.shape[0])
+        rank = np.empty(m, dtype=np.int64)
+        rank[np.random.default_rng(self.seed).permutation(m)] = np.arange(m)
+        bases = []
+        for part in self.problem.pieces:
+            own = np.flatnonzero(part.weight > 0)
+            ranks = rank[own if part.index is None else part.index[own]]
+            bases.append(np.sort(own[np.argsort(ranks)[:components]]))
+        return bases
+
+    # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> int | None:
+        """The part that is worked on, None if all are over."""
+        return next((k for k, result in enumerate(self.results) if not result.over), None)
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed."""
+        return self.before + self.problem.rows.evaluations
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the rows of the parts."""
+        return sum(result.epochs for result in self.results)
+
+    @property
+    def steps(self) -> list[int]:
+        """Passes over the rows of each part."""
+        return [int(np.ceil(result.epochs)) for result in self.results]
+
+    @property
+    def stuck(self) -> str | None:
+        if self.current is not None:
+            return None
+        ends, doubt = {result.over for result in self.results}, self.problem.doubt
+        if 2 in ends:
+            return MAX_ITER
+        reason = OVER[3] if 3 in ends else REACHED
+        return f"{reason}; {doubt}" if doubt else reason
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """The optimum of the machine on the basis."""
+        return REACHED, f"{REACHED}; {self.problem.doubt}"
+
+    @property
+    def restricted_gap(self) -> float:
+        """By how much at most the weights are above the best ones in the span of the basis."""
+        return float(sum(max(result.primal - result.dual, 0.0) for result in self.results))
+
+    def due(self, tol: float) -> bool:
+        """At the end of a part; in between where the scores of all rows cost little beside the work since the last."""
+        k = self.current
+        if k is None or self.ended:
+            return True
+        if self.machine is None:
+            return False
+        values, passes = self.problem.pieces[k].m * len(self.bases[k]), self.epochs - self.certified
+        return bool(passes > 0) and (values <= CHEAP or passes >= 4 * self.per_value)
+
+    def point(self, *, last: bool = False) -> Point:
+        """Coefficients of the bases of all parts; dual variables where it is time for the exact problem's bound."""
+        if (k := self.current) is not None and self.machine is not None:
+            with one_blas_thread():
+                self._look(k, self.machine)
+        nothing = [np.zeros_like(result.u) for result in self.results]
+        duals = [
+            result.u if (last or result.over) and self._worth(k, result) else zero
+            for k, (result, zero) in enumerate(zip(self.results, nothing, strict=True))
+        ]
+        coefs = [result.coef for result in self.results]
+        return Point(np.concatenate(coefs), np.concatenate(duals), separate=True)
+
+    def _worth(self, k: int, result: _Result) -> bool:
+        """Whether to find out what the dual variables prove of the exact problem."""
+        if self.exact_bound != "auto":
+            return bool(self.exact_bound)
+        size = len(self.bases[k])
+        work = self.problem.pieces[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
+        return bool(np.count_nonzero(result.u) ** 2 <= max(work, AFFORDABLE))
+
+    def judged(self, bounds: Bounds) -> None:
+        """Remember when this was."""
+        self.ended, self.certified = False, self.epochs
+
+    def learn(self, bounds: Bounds) -> None:
+        """Nothing to do: each machine has certificates of its own."""
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """The features of a part, or a piece of work of its solver."""
+        k = self.current
+        if k is None:
+            return
+        with one_blas_thread():
+            if self.machine is None:
+                self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
+            else:
+                self._advance(k, self.machine)
+
+    def _advance(self, k: int, machine: _Machine) -> None:
+        result, engine = self.results[k], machine.engine
+        engine.advance()
+        result.epochs = float(engine.epochs)
+        limit = self.max_steps is not None and result.epochs >= self.max_steps
+        if not limit and not engine.due(self.tol):
+            return
+        bounds = self._look(k, machine)
+        if result.primal - result.dual <= self.tol * result.primal:
+            result.over = 1
+        elif limit or engine.stuck is not None:
+            result.over = 2 if limit else 3
+        if result.over:
+            self.machine, self.ended = None, True
+        else:
+            engine.learn(bounds)
+
+    def _look(self, k: int, machine: _Machine) -> Bounds:
+        """Take over weights and dual variables of the linear machine, and what its own problem says of them."""
+        result, (W, b), u = self.results[k], machine.engine.model(), machine.engine.duals()
+        bounds = certify(machine.problem, W, b, u)
+        W = bounds.W if W is None else W
+        assert W is not None
+        result.coef[machine.basis] = machine.back @ W[0]
+        result.primal = float(bounds.primal[0]) * machine.factor
+        dual = float(bounds.dual[0]) * machine.factor
+        if u is not None and dual > result.dual:
+            result.u, result.dual = feasible(machine.problem, u)[:, 0], dual
+        return bounds
+
+    # --- the state ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        numbers = [(r.primal, r.dual, r.epochs, r.over) for r in self.results]
+        own = {
+            "coef": np.concatenate([result.coef for result in self.results]),
+            "u": np.concatenate([result.u for result in self.results]),
+            "numbers": np.array(numbers, dtype=np.float64),
+            "counts": np.array([self.evaluations, self.machine is not None, self.current or 0], dtype=np.float64),
+            "checks": np.array([self.ended, self.certified], dtype=np.float64),
+        }
+        inner = {} if self.machine is None else self.machine.engine.state()
+        return own | {f"inner.{name}": array for name, array in inner.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts, most = len(self.results), float(np.finfo(float).max)
+        rows = sum(len(result.coef) for result in self.results)
+        coef, u = (saved(state, name, (rows,), low=-most, high=most) for name in ("coef", "u"))
+        numbers = saved(state, "numbers", (parts, 4), low=-most, high=most)
+        saved({"numbers": numbers[:, 2].copy()}, "numbers", (parts,), low=0, high=2**53)
+        saved({"numbers": numbers[:, 3].copy()}, "numbers", (parts,), low=0, high=len(OVER) - 1, whole=True)
+        counts = saved(state, "counts", (3,), low=0, high=2**62, whole=True)
+        checks = saved(state, "checks", (2,), low=0, high=2**53)
+        pieces = zip(self.results, self.problem.split(coef), self.problem.split(u), numbers, strict=True)
+        for result, own, duals, row in pieces:
+            result.coef, result.u = own.copy(), duals.copy()
+            result.primal, result.dual, result.epochs = (float(v) for v in row[:3])
+            result.over = int(row[3])
+        self.ended, self.certified = bool(checks[0]), float(checks[1])
+        self.machine, k = None, self._reopen(int(counts[2]))
+        inner = {name.removeprefix("inner."): array for name, array in state.items() if name.startswith("inner.")}
+        if counts[1] and k is not None and k == counts[2]:
+            with one_blas_thread():
+                self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
+                self.machine.engine.restore(inner)
+        self.before = int(counts[0]) - self.problem.rows.evaluations
+
+    def _reopen(self, at: int) -> int | None:
+        """The part to go on with, now that ``max_steps`` may be higher; parts without a solver's state start anew."""
+        for k, (result, primal) in enumerate(zip(self.results, self.problem.at_zero(), strict=True)):
+            open_again = result.over == 2 and (self.max_steps is None or result.epochs < self.max_steps)
+            if open_again or (k == at and self.current != at and not result.over):
+                self.results[k] = _Result(len(result.coef), float(primal))
+        return self.current
+
+
+@dataclass(frozen=True)
+class Nystroem(KernelSolver):
+    """Nyström features and the linear solver: an approximation for more rows than :class:`SMO` can take.
+
+    The weights are restricted to the span of some random rows, the basis B: with K_BB = UΣUᵀ the features
+    Σ^{-1/2} Uᵀ K(B, x) have the inner products of the kernel, projected, and the linear machine on them is solved as
+    :class:`Auto` would (Williams & Seeger 2001; as scikit-learn's ``Nystroem``). The basis rows become the support
+    vectors. The fit ends where the weights are within ``tol`` of the best ones in the span; by how much at most they
+    are above those is the certificate's ``restricted_gap``. Its ``dual`` is a lower bound of the exact problem, made of
+    the same dual variables: it says how far from the exact machine the approximation can be at most. Above 200 000
+    rows ``solver="auto"`` does this, with a :class:`NystroemWarning`.
+
+    Parameters
+    ----------
+    n_components : int, default=500
+        Rows of the basis, for each pair of classes. With all rows the problem is the exact one. The features of a pair
+        take rows · n_components · 8 bytes of memory, of more than 2²⁶ entries 4.
+    exact_bound : {"auto", True, False}, default="auto"
+        Whether to compute the lower bound of the exact problem in the end. It takes the kernel values between all rows
+        that have a dual variable other than zero, in blocks. "auto": if that costs less than the fit, or next to
+        nothing. Without it the lower bound is 0, that of all losses.
+
+    Examples
+    --------
+    >>> from pegasos import SVC
+    >>> from pegasos.solvers import Nystroem
+    >>> model = SVC(solver=Nystroem(n_components=3), gamma=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 1, 0])
+    >>> model.support_vectors_.shape
+    (3, 1)
+    """
+
+    n_components: int = 500
+    exact_bound: bool | Literal["auto"] = "auto"
+    name: ClassVar[str] = "nystroem"
+    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+
+    def __post_init__(self) -> None:
+        check_count(self, "n_components")
+        if not isinstance(self.exact_bound, bool | np.bool_) and self.exact_bound != "auto":
+            raise ValueError(f"Nystroem: exact_bound={self.exact_bound!r} must be 'auto', True or False")
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if problem.kernel.name == "precomputed":
+            raise ValueError("solver 'nystroem' needs rows to compute kernel values of; kernel='precomputed' has none")
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+        return NystroemEngine(
+            problem,
+            tol=tol,
+            max_steps=max_steps,
+            seed=seed,
+            components=int(self.n_components),
+            exact_bound=self.exact_bound,
+        )
+
+
+class NystroemWarning(UserWarning):
+    """``solver="auto"`` approximates a kernel machine of very many rows; ``solver="smo"`` solves it exactly.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pegasos.solvers import NystroemWarning
+    >>> warnings.simplefilter("ignore", NystroemWarning)
+    """

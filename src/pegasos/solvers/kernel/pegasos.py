@@ -1,0 +1,305 @@
+"""Kernel Pegasos: section 4 of the 2011 paper in blocks, for every scalar loss.
+
+The iterate is w = v π/(λΩ), v = Σ_i c̃_i U_i φ(x_i), Ω = t0 + rows visited, with U_i the sum of row i's slopes (for the
+hinge loss and ``t0=0``: how often it violated its margin) and F = K(c̃U) the unscaled scores of all rows. As for linear
+Pegasos every iterate is a dual point, and so is the difference of U between the ends of two epochs: the window
+certificate. Its value needs nothing but F at these ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.fit.kernel_engine import KernelEngine
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.kernel_certificate import dual_value, primal_value, primal_values
+from pegasos.rows.views import Array
+from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
+from pegasos.solvers.kernel.blocks import EPOCHS, BlockEngine
+from pegasos.solvers.linear.subgradient import Pegasos
+from pegasos.solvers.units import Units
+from pegasos.util.threads import dot
+
+#: What ``scalars`` holds: the core's PegasosProgress, then where the windows begin, and an objective.
+VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1, FOLDED, PASSED, BIAS_SUM = range(PROGRESS := 13)
+WINDOW_VISITS, NEXT_WINDOW_VISITS, WINDOW_STEPS, NEXT_WINDOW_STEPS, PRIMAL = range(PROGRESS, PROGRESS + 5)
+
+
+class KernelPegasosEngine(BlockEngine):
+    """Pegasos on the parts of a kernel problem; ``t0`` and ``units`` have an entry for each part."""
+
+    #: ``output`` says which iterate is wanted.
+    returns_last = True
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        *,
+        tol: float,
+        max_epochs: int,
+        t0: list[float],
+        units: list[Units],
+        batch_size: int,
+        sampling: str,
+        radius: float,
+        output: str,
+        seed: int,
+    ) -> None:
+        self.output = output
+        common: dict[str, Any] = {"batch_size": batch_size, "radius": radius, "output": output, "seed": seed}
+        self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.parts)]
+        super().__init__(
+            problem, self.own, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed, batch_size=batch_size
+        )
+
+    def coefficients(self) -> Array:
+        """Those of the model, of all parts."""
+        if self.output != "random":
+            return super().coefficients()
+        # Lemma 3 of the 2011 paper: of two random iterates one is good with probability 3/4; keep the better.
+        candidates = []
+        for which in (0, 1):
+            coefs, value = [state.drawn(which) for state in self.own], 0.0
+            for group in self.groups:
+                coef = np.stack([coefs[k] for k in group.parts])
+                value += sum(primal_values(self.problem, group.parts, coef))
+            candidates.append((value, np.concatenate(coefs)))
+        return min(candidates, key=lambda pair: pair[0])[1]
+
+
+class PegasosState:
+    """Where Pegasos is on one part."""
+
+    arrays: tuple[str, ...] = ("U", "F", "window", "window_F", "next_window", "next_window_F")
+    sums: ClassVar[dict[str, str]] = {"F": "U", "window_F": "window", "next_window_F": "next_window"}
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        k: int,
+        *,
+        t0: float,
+        units: Units,
+        batch_size: int,
+        radius: float,
+        output: str,
+        seed: int,
+    ) -> None:
+        self.problem, self.part = problem, problem.pieces[k]
+        m = self.part.m
+        #: c̃: the objective is (λ/2)‖w‖² + (1/m) Σ c̃_i ℓ_i.
+        self.unit = self.part.weight * (m / problem.total)
+        self.output, self.radius = output, radius
+        feature = problem.feature if problem.bias == "feature" else 0.0
+        self.feature2 = feature**2
+        self.options: dict[str, Any] = {
+            "lam": problem.lam,
+            "t0": t0,
+            "radius": radius,
+            "feature": feature,
+            "batch_size": batch_size,
+            "subgradient": problem.bias == "free",
+            "bias_rate": units.step,
+            "seed": seed,
+        }
+        self.U, self.F, self.window, self.window_F, self.next_window, self.next_window_F = np.zeros((6, m))
+        self.average = np.zeros((2, m if output in ("average", "suffix") else 0))
+        self.window_sum = self.next_window_sum = np.zeros(0)
+        self.random = np.zeros((2, m if output == "random" else 0))
+        if output in ("average", "suffix"):
+            self.window_sum, self.next_window_sum = np.zeros((2, m))
+            self.arrays = (*self.arrays, "lag", "sum", "window_sum", "next_window_sum")
+        if output == "random":
+            self.arrays = (*self.arrays, "random0", "random1")
+        self.scalars = np.zeros(PROGRESS + 5)
+        self.scalars[[PI, NEXT0, NEXT1, FOLDED]] = 1.0
+        self.scalars[BIAS] = units.start
+        self.wide = False
+
+    @property
+    def primal(self) -> float:
+        """The objective last estimated."""
+        return float(self.scalars[PRIMAL])
+
+    @property
+    def lag(self) -> Array:
+        """The sum of all iterates is sum + carried·U − lag."""
+        return np.asarray(self.average[0])
+
+    @property
+    def sum(self) -> Array:
+        """See ``lag``."""
+        return np.asarray(self.average[1])
+
+    @property
+    def random0(self) -> Array:
+        """The first random iterate."""
+        return np.asarray(self.random[0])
+
+    @property
+    def random1(self) -> Array:
+        """The second random iterate."""
+        return np.asarray(self.random[1])
+
+    @property
+    def scale(self) -> float:
+        """w = scale · v."""
+        omega = float(self.options["t0"]) + self.scalars[VISITS]
+        return float(self.scalars[PI] / (self.problem.lam * omega)) if omega > 0 else 0.0
+
+    def run(self, K: Array, at: Array) -> Array:
+        """Visit the rows ``at``."""
+        change, progress = np.zeros(len(at)), np.ascontiguousarray(self.scalars[:PROGRESS])
+        _core.kernel_pegasos_steps(
+            self.part.core,
+            K,
+            at,
+            self.F[at],
+            change,
+            self.part.y,
+            self.unit,
+            self.U,
+            self.average,
+            self.random,
+            progress,
+            **self.options,
+        )
+        self.scalars[:PROGRESS] = progress
+        if progress[FOLDED] != 1.0:
+            self._scale(progress[FOLDED], "F", "window", "window_F", "next_window", "next_window_F")
+            self.scalars[FOLDED] = 1.0
+        self.wide = not K.size
+        return change
+
+    def added(self) -> None:
+        """Project after a long mini-batch, whose norm is known only now."""
+        if self.radius > 0 and self.wide:
+            self._recompute_norm()
+            length = self.scale * np.sqrt(max(0.0, self.scalars[NORM]))
+            if length > self.radius:
+                self.scalars[PI] *= self.radius / length
+            if (pi := self.scalars[PI]) < 1e-9:
+                self._flush()
+                self._scale(pi, "U", "F", "window", "window_F", "next_window", "next_window_F")
+                self.scalars[[SUM, NORM]] *= pi, pi**2
+                self.scalars[PI] = 1.0
+
+    def _scale(self, factor: float, *names: str) -> None:
+        for name in names:
+            setattr(self, name, getattr(self, name) * factor)
+
+    def _recompute_norm(self) -> None:
+        self.scalars[NORM] = dot(self.unit * self.U, self.F) + self.feature2 * self.scalars[SUM] ** 2
+
+    def _flush(self) -> None:
+        if self.average.size:
+            self.average[1] += self.scalars[CARRIED] * self.U - self.lag
+            self.average[0] = 0.0
+            self.scalars[CARRIED] = 0.0
+
+    def end_epoch(self) -> bool:
+        """What belongs to the epoch that has just ended; the windows begin at epochs 1, 2, 4, 8, …"""
+        self._flush()
+        if self.radius > 0:
+            self._recompute_norm()
+        done = round(self.scalars[VISITS] / self.part.m)
+        if done & (done - 1) == 0:
+            self.window, self.next_window = self.next_window, self.U.copy()
+            self.window_F, self.next_window_F = self.next_window_F, self.F.copy()
+            self.window_sum, self.next_window_sum = self.next_window_sum, self.sum.copy()
+            self.scalars[[WINDOW_VISITS, WINDOW_STEPS]] = self.scalars[[NEXT_WINDOW_VISITS, NEXT_WINDOW_STEPS]]
+            self.scalars[[NEXT_WINDOW_VISITS, NEXT_WINDOW_STEPS]] = self.scalars[[VISITS, STEPS]]
+        return True
+
+    def coefficients(self) -> Array:
+        """Those of the last iterate, or of an average."""
+        if self.output not in ("average", "suffix"):
+            return np.asarray(self.scale * self.unit * self.U)
+        total, steps = self.sum + self.scalars[CARRIED] * self.U - self.lag, self.scalars[STEPS]
+        if self.output == "suffix":
+            total, steps = total - self.window_sum, steps - self.scalars[WINDOW_STEPS]
+        return np.asarray(self.unit * total / max(steps, 1.0))
+
+    def drawn(self, which: int) -> Array:
+        """The coefficients of a random iterate."""
+        return np.asarray(self.unit * self.random[which])
+
+    @property
+    def _seen(self) -> float:
+        return float(self.scalars[VISITS] - self.scalars[WINDOW_VISITS])
+
+    def duals(self) -> Array:
+        """Those of the window; what leaves the domain (iid draws, unfinished epochs) is clipped by the certificate."""
+        if self._seen <= 0:
+            return np.zeros(self.part.m)
+        return np.asarray(self.scalars[PI] * (self.U - self.window) * (self.part.m / self._seen))
+
+    def estimate(self) -> tuple[float, float]:
+        """Gap of the last iterate and the window's dual point, and its primal value."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            coef, F = self.scale * self.unit * self.U, self.scale * self.F
+            if not np.isfinite(F).all():
+                return np.inf, np.inf
+            self.scalars[PRIMAL], b = primal_value(self.problem, self.part, coef, F)
+            u = self.part.feasible_duals(self.duals(), balanced=False)
+            dual_F = (self.F - self.window_F) * (self.scalars[PI] / (self.problem.lam * self._seen))
+            dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
+        loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
+        return max(self.primal - dual, 0.0) + loose, self.primal
+
+    def restore(self, arrays: dict[str, Array], scalars: Array) -> None:
+        """Go on from saved arrays."""
+        counts = scalars[[VISITS, STEPS, DRAWS, NEXT0, NEXT1, *range(PROGRESS, PRIMAL)]]
+        if not np.isfinite(scalars).all() or not (0 < scalars[PI] <= 1) or scalars[FOLDED] != 1:
+            raise ValueError("state: 'scalars' has a value that no fit has")
+        if not bool(np.all((counts >= 0) & (counts <= 2**53 * 2) & (counts == np.rint(counts)))):
+            raise ValueError("state: 'scalars' counts what cannot be counted")
+        for name, array in arrays.items():
+            if name in ("lag", "sum"):
+                self.average[("lag", "sum").index(name)] = array
+            elif name in ("random0", "random1"):
+                self.random[int(name[-1])] = array
+            else:
+                setattr(self, name, array)
+        self.scalars = scalars.copy()
+
+
+@dataclass(frozen=True)
+class KernelPegasos(KernelSolver):
+    """Pegasos on a kernel machine; steps are epochs."""
+
+    options: Pegasos
+    name: ClassVar[str] = "pegasos"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "feature", "none")
+    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+
+    def check(self, problem: KernelProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        self.options.kernel_sampling()
+
+    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+        options = self.options
+        units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.pieces]
+        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if options.projection else 0.0
+        return KernelPegasosEngine(
+            problem,
+            tol=tol,
+            max_epochs=max_steps or EPOCHS,
+            t0=[self._t0(problem, k, units[k].step) for k in range(problem.parts)],
+            units=units,
+            batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
+            sampling=options.kernel_sampling(),
+            radius=radius,
+            output=options.output,
+            seed=seed,
+        )
+
+    def _t0(self, problem: KernelProblem, k: int, step: float) -> float:
+        part, diagonal = problem.pieces[k], problem.rows(k).diagonal()
+        mean, largest = float(part.weight @ diagonal) / problem.total, float(diagonal.max(initial=0.0))
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        return self.options.t0_for(part.loss, mean, largest, B2, problem.lam, step)

@@ -1,0 +1,302 @@
+"""Cutting planes: SVM-Perf's one-slack method with the line search of OCAS.
+
+    F(w) = (λ/2)‖w‖² + R(w),   R(w) = min_b (1/M) Σ c_i ℓ_i(⟨w, x_i⟩ + b)   (b only if it is free)
+
+R is convex; at any w it has the tangent plane R(w′) ≥ e + ⟨a, w′⟩ with a = −(1/M) Σ c_i u_i x_i, where u_i are the
+slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimum over the planes seen so far,
+
+    max_{α ∈ simplex} ⟨α, e⟩ − (1/2λ)‖Σ α_j a_j‖²,   w = −(1/λ) Σ α_j a_j,
+
+is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). It is the dual value, or less, of
+the planes' slopes mixed by α: every plane touches its loss, so that Σ α_j e_j ≤ (1/M) Σ c_i (−ℓ_i*(−Σ α_j u_ji)). That
+dual point is what is certified. Instead of trusting w, OCAS goes to the best point on the way from the best weights so
+far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.fit.engine import Engine, saved
+from pegasos.problems.base import Bounds
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import Array
+from pegasos.solvers.base import SCALAR_LOSSES, Solver, check_count
+
+#: How far from the best point towards the model's minimum the next plane is cut (OCAS's μ).
+BEYOND = 0.1
+
+
+class _Slopes:
+    """The slopes of a plane, a byte a row where nearly all are whole numbers, as the hinge's are."""
+
+    def __init__(self, u: Array) -> None:
+        with np.errstate(invalid="ignore"):  # what a byte cannot hold differs from it afterwards
+            whole = u.astype(np.int8)
+        others = np.flatnonzero(whole != u)
+        if len(others) > len(u) // 16:
+            whole, others = u, others[:0]
+        self.most, self.others, self.rest = whole, others, u[others] - whole[others]
+
+    def add_to(self, total: Array, share: float) -> None:
+        """Add ``share`` times the slopes."""
+        total += share * self.most
+        total[self.others] += share * self.rest
+
+    def array(self) -> Array:
+        """The slopes as they were."""
+        u = self.most.astype(np.float64)
+        u[self.others] += self.rest
+        return u
+
+
+class _Bundle:
+    """The planes of one part. w is extended by the constant feature's weight where there is one."""
+
+    def __init__(self, problem: Problem, part: int, max_planes: int) -> None:
+        self.problem, self.y, self.max_planes = problem, problem.targets(part), max_planes
+        self.B = problem.feature if problem.bias == "feature" else 0.0
+        width = problem.examples.n + int(self.B != 0)
+        self.planes, self.heights = np.zeros((0, width)), np.zeros(0)
+        self.slopes: list[_Slopes] = []
+        self.gram, self.alpha = np.zeros((0, 0)), np.zeros(0)
+        self.unused = np.zeros(0, dtype=int)
+        self.best = self.aim = np.zeros(width)
+        self.best_score = np.zeros(problem.examples.m)
+        self.bias = 0.0
+        self.lower = -np.inf
+        self._cut(self.best, self.best_score)
+
+    def iterate(self) -> None:
+        """Minimise the model, search along the line to its minimum, and cut."""
+        p = self.problem
+        if len(self.heights) > self.max_planes:  # not before: until now the mixture of planes was that of the duals
+            self._drop(int(np.argmax(self.unused[:-1])))
+        self._solve_model()
+        score = self._score(self.aim)
+        t = self._line_search(score - self.best_score)
+        self.best = self.best + t * (self.aim - self.best)
+        self.best_score = self.best_score + t * (score - self.best_score)
+        cut = (1 - BEYOND) * self.best + BEYOND * self.aim
+        self._cut(cut, (1 - BEYOND) * self.best_score + BEYOND * score)
+        if p.bias == "free":
+            self.bias = self._best_bias(self.best_score)[0]
+
+    def _score(self, w: Array) -> Array:
+        n = self.problem.examples.n
+        b = np.array([self.B * w[n]]) if self.B else np.zeros(1)
+        return self.problem.scores(np.ascontiguousarray(w[None, :n]), b)[:, 0]
+
+    def _best_bias(self, score: Array) -> tuple[float, Array]:
+        """The best free bias for these scores (0 if there is none) and the balanced slopes there."""
+        p = self.problem
+        if p.bias != "free":
+            return 0.0, p.core.slope(score, self.y)
+        return balanced_slopes(p.core, score, self.y, p.c, self.bias)
+
+    def _cut(self, w: Array, score: Array) -> None:
+        p = self.problem
+        b, u = self._best_bias(score)
+        total = score + b
+        a = -np.asarray(p.examples.rows.adjoint(np.ascontiguousarray((p.c * u / p.total)[:, None]), p.threads))[0]
+        if self.B:
+            a = np.append(a, -self.B * float(p.c @ u) / p.total)
+        # e = mean(ℓ + u z): the plane's height at w′ = 0.
+        e = float(p.c @ (p.core.value(total, self.y) + u * total)) / p.total
+        row = self.planes @ a
+        self.gram = np.block([[self.gram, row[:, None]], [row[None, :], np.array([[a @ a]])]])
+        self.planes, self.heights = np.vstack([self.planes, a]), np.append(self.heights, e)
+        self.slopes.append(_Slopes(u))
+        self.alpha = np.append(self.alpha, float(len(self.alpha) == 0))
+        self.unused = np.append(self.unused, 0)
+
+    def _drop(self, j: int) -> None:
+        keep = np.arange(len(self.heights)) != j
+        self.planes, self.heights = self.planes[keep], self.heights[keep]
+        del self.slopes[j]
+        self.gram, self.unused = np.ascontiguousarray(self.gram[keep][:, keep]), self.unused[keep]
+        self.alpha = self.alpha[keep] / max(self.alpha[keep].sum(), 1e-300)
+
+    def _solve_model(self) -> None:
+        lam = self.problem.lam
+        H = np.ascontiguousarray(self.gram / lam)
+        self.alpha = np.asarray(_core.simplex_qp(H, self.heights, self.alpha, self._precision(), 20_000))
+        self.alpha /= self.alpha.sum()
+        self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
+        mixed = self.alpha @ self.planes
+        self.aim = -mixed / lam
+        self.lower = float(self.alpha @ self.heights) - 0.5 / lam * float(mixed @ mixed)
+
+    def _precision(self) -> float:
+        gap = self.value() - self.lower
+        return 1e-3 * gap if np.isfinite(gap) else 1e-3 * max(self.value(), 1e-12)
+
+    def duals(self) -> Array:
+        """The slopes of the planes, mixed as their model's minimum mixes them."""
+        u = np.zeros(self.problem.examples.m)
+        for slopes, share in zip(self.slopes, self.alpha, strict=True):
+            if share > 0:
+                slopes.add_to(u, float(share))
+        return u
+
+    def value(self) -> float:
+        """F at the best weights."""
+        p = self.problem
+        losses = float(p.c @ p.core.value(self.best_score + self.bias, self.y)) / p.total
+        return 0.5 * p.lam * float(self.best @ self.best) + losses
+
+    def state(self) -> dict[str, Array]:
+        """Arrays from which ``restore`` continues to the same bits."""
+        names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
+        own = {name: np.array(getattr(self, name), dtype=float, ndmin=1) for name in names}
+        return own | {"slopes": np.stack([slopes.array() for slopes in self.slopes])}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        p, width = len(saved(state, "heights", (None,))), len(self.best)
+        if not 1 <= p <= self.max_planes + 1:
+            raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes + 1}")
+        shapes = {
+            "planes": (p, width),
+            "heights": (p,),
+            "gram": (p, p),
+            "alpha": (p,),
+            "best": (width,),
+            "aim": (width,),
+        }
+        for name, shape in (shapes | {"best_score": self.best_score.shape}).items():
+            setattr(self, name, saved(state, name, shape))
+        self.slopes = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
+        self.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
+        self.bias, self.lower = (float(saved(state, name, (1,))[0]) for name in ("bias", "lower"))
+
+    def _line_search(self, along: Array) -> float:
+        """The t in [0, 1] that minimises F(best + t(aim − best)), by bisection on its derivative."""
+        p, d = self.problem, self.aim - self.best
+        linear, square = p.lam * float(self.best @ d), p.lam * float(d @ d)
+
+        def rises(t: float) -> bool:
+            _, u = self._best_bias(self.best_score + t * along)
+            return linear + t * square > float(p.c @ (u * along)) / p.total
+
+        if not rises(1.0):
+            return 1.0
+        lo, hi = 0.0, 1.0
+        for _ in range(20):
+            middle = 0.5 * (lo + hi)
+            lo, hi = (lo, middle) if rises(middle) else (middle, hi)
+        return lo
+
+
+def balanced_slopes(core: Any, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
+    """The best bias for these scores, looked for from ``start``, and minus-slopes u there with Σ c_i u_i = 0."""
+    lo, hi, flat = core.best_offset(score, y, c, start)
+    middle = 0.5 * (lo + hi)
+    if flat:
+        return middle, core.slope(score + middle, y)
+    left, right = core.slope(score + lo, y), core.slope(score + hi, y)
+    up, down = float(c @ left), -float(c @ right)
+    # Slopes that are not bounded can be so steep that rounding balances neither side: then none is better than another.
+    share = min(max(down / (up + down), 0.0), 1.0) if up + down > 0 else 0.5
+    return middle, share * left + (1 - share) * right
+
+
+class CuttingPlaneEngine:
+    """An iteration on each part in turn."""
+
+    stuck: str | None = None
+    eager = False
+
+    def __init__(self, problem: Problem, *, max_planes: int) -> None:
+        self.problem = problem
+        self.bundles = [_Bundle(problem, part, max_planes) for part in range(problem.parts)]
+        self.passes, self.turn, self.tol, self.checked = 0.0, 0, 0.0, 0.5
+        self.done = np.zeros(problem.parts, dtype=bool)
+
+    @property
+    def epochs(self) -> float:
+        """Iterations."""
+        return self.passes
+
+    def advance(self) -> None:
+        if not self.done[self.turn]:
+            self.bundles[self.turn].iterate()
+            self.passes += 1.0 / self.problem.parts
+        self.turn = (self.turn + 1) % self.problem.parts
+
+    def due(self, tol: float) -> bool:
+        self.tol = tol
+        if self.turn != 0:
+            return False
+        values = np.array([b.value() for b in self.bundles])
+        lower = np.array([b.lower for b in self.bundles])
+        return bool(np.all(values - lower <= tol * values)) or self.passes >= 2 * self.checked
+
+    def model(self) -> tuple[Array, Array]:
+        n = self.problem.examples.n
+        W = np.stack([b.best[:n] for b in self.bundles])
+        bias = np.array([b.B * b.best[n] if b.B else b.bias for b in self.bundles])
+        return W, bias
+
+    def duals(self) -> Array | None:
+        return np.column_stack([b.duals() for b in self.bundles])
+
+    def learn(self, bounds: Bounds) -> None:
+        self.checked = self.passes
+        self.done = bounds.gap <= self.tol * bounds.primal
+
+    def state(self) -> dict[str, Any]:
+        named = {f"{k}.{name}": value for k, b in enumerate(self.bundles) for name, value in b.state().items()}
+        numbers = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "checked": self.checked,
+            "tol": self.tol,
+            "done": self.done,
+        }
+        return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts = self.problem.parts
+        self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
+        self.turn = int(saved(state, "turn", (1,), low=0, high=parts - 1, whole=True)[0])
+        self.checked, self.tol = (float(saved(state, name, (1,))[0]) for name in ("checked", "tol"))
+        self.done = saved(state, "done", (parts,), low=0, high=1, whole=True).astype(bool)
+        for k, bundle in enumerate(self.bundles):
+            prefix = f"{k}."
+            bundle.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
+
+
+@dataclass(frozen=True)
+class CuttingPlane(Solver):
+    """SVM-Perf's cutting planes in one-slack form, with the line search of OCAS.
+
+    The mean loss is replaced by the maximum of its tangent planes; each iteration adds one, at a point near the best
+    weights so far, and solves a small quadratic program. Joachims (2006); Franc & Sonnenburg (2008); Teo et al. (2010).
+
+    Parameters
+    ----------
+    max_planes : int, default=200
+        Planes kept; the longest unused ones go first. Each takes 8 bytes a column, and a byte a row for the hinge and
+        the ε-insensitive loss, 8 for the others.
+
+    Examples
+    --------
+    >>> from pegasos import CuttingPlane, LinearSVC
+    >>> LinearSVC(solver=CuttingPlane(), lam=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    max_planes: int = 200
+    name: ClassVar[str] = "cutting_plane"
+    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+
+    def __post_init__(self) -> None:
+        check_count(self, "max_planes", 2)
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        return CuttingPlaneEngine(problem, max_planes=int(self.max_planes))

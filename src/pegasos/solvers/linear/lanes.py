@@ -1,0 +1,183 @@
+"""C++ solvers side by side: one for a single or joint output, one for each group of classes of a one-vs-rest fit.
+
+The weights of up to eight classes are interleaved (sixteen in single precision), so that one load of a row serves all
+of them: eight doubles are one cache line. More classes make more groups, which threads can share; a group that is
+finished rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from pegasos.fit.engine import CHUNK, saved
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import Array
+
+#: Multiplications of an epoch below which it is over before threads have started.
+BRIEF = 1 << 23
+
+#: Classes whose weights share a cache line, in double and in single precision.
+GROUP, SINGLE_GROUP = 8, 16
+
+#: Fields of a C++ solver's state that are lists of rows, those that say yes or no, and those that count something.
+ROW_LISTS = ("active", "order")
+FLAGS = ("restart", "settled")
+WINDOW_COUNTS = ("window_visits", "next_window_visits", "window_steps", "next_window_steps")
+COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", *WINDOW_COUNTS)
+
+#: Whole numbers up to here are exact in float64.
+EXACT = 2.0**53
+
+
+class LaneGroups:
+    """The C++ solvers of a problem, driven as one."""
+
+    def __init__(self, problem: Problem, make: Callable[[int, int], Any], group: int = GROUP) -> None:
+        """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
+        K, self.rows, self.columns = problem.outputs, problem.examples.m, problem.examples.n
+        self.outputs = K
+        step = K if problem.joint or K == 1 else group
+        self.spans = [(first, min(step, K - first)) for first in range(0, K, step)]
+        self.solvers = [make(first, count) for first, count in self.spans]
+        self.resting = [False] * len(self.solvers)
+        entries = max(1, problem.examples.nnz // problem.examples.m)
+        lanes = 1 if K == 1 else step
+        self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
+        self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= BRIEF else 1
+
+    def parts(self) -> list[tuple[Any, slice]]:
+        """Each solver and the outputs that are its own."""
+        return [(s, slice(first, first + count)) for s, (first, count) in zip(self.solvers, self.spans, strict=True)]
+
+    @property
+    def awake(self) -> list[Any]:
+        """The solvers that still work."""
+        return [s for s, resting in zip(self.solvers, self.resting, strict=True) if not resting]
+
+    @property
+    def epochs(self) -> float:
+        """Passes over the rows, of the group that has done most."""
+        return max(float(s.epochs) for s in self.solvers)
+
+    def advance(self) -> bool:
+        """A chunk of rows for every solver that is in the middle of an epoch; True when all have ended theirs."""
+        awake = self.awake
+        behind = [s for s in awake if not s.epoch_ended] or awake
+        if self.threads > 1 and len(behind) > 1:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(lambda s: s.advance(self.rows_a_call), behind))
+        else:
+            for solver in behind:
+                solver.advance(self.rows_a_call)
+        return self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether every solver that still works is at the end of an epoch."""
+        return all(s.epoch_ended for s in self.awake)
+
+    def rest(self, finished: Array) -> None:
+        """Let the groups rest whose parts are all finished."""
+        for g, (first, count) in enumerate(self.spans):
+            self.resting[g] = len(self.spans) > 1 and bool(np.all(finished[first : first + count]))
+
+    def weights(self) -> tuple[Array, Array]:
+        """Weights and biases of all outputs."""
+        W, b = np.empty((self.outputs, self.columns)), np.empty(self.outputs)
+        for solver, part in self.parts():
+            solver.write_weights(W[part], b[part])
+        return W, b
+
+    def duals(self) -> Array:
+        """Dual variables of all outputs: (rows × outputs)."""
+        return self._collect("write_duals")
+
+    def averages(self) -> Array:
+        """Their means over the last epoch, from solvers that keep them."""
+        return self._collect("write_averages")
+
+    def scores(self, early: int) -> Array:
+        """The rows' scores when they were visited, from solvers that keep them; NaN for an epoch's ``early`` rows."""
+        return self._collect("write_scores", early)
+
+    def _collect(self, write: str, *options: int) -> Array:
+        numbers = np.empty((self.rows, self.outputs))
+        for solver, part in self.parts():
+            getattr(solver, write)(numbers, part.start, *options)
+        return numbers
+
+    def state(self) -> dict[str, Any]:
+        """The solvers' states, keyed by group."""
+        return {f"{g}.{name}": a for g, s in enumerate(self.solvers) for name, a in s.state().items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        for g, solver in enumerate(self.solvers):
+            prefix = f"{g}."
+            own = {k.removeprefix(prefix): a for k, a in state.items() if k.startswith(prefix)}
+            solver.restore(self._checked(own, solver.state()))
+
+    def _checked(self, state: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a state, checked against those of a fresh solver: the core trusts rows and counts."""
+        last = self.rows - 1
+        fields = {}
+        for name, fresh in like.items():
+            if name in ROW_LISTS:
+                fields[name] = saved(state, name, (None,), low=0, high=last, whole=True)
+            elif name in FLAGS:
+                fields[name] = saved(state, name, fresh.shape, low=0, high=1, whole=True)
+            elif name in COUNTS:
+                fields[name] = saved(state, name, (1,), low=0, high=EXACT, whole=True)
+            else:
+                fields[name] = saved(state, name, fresh.shape)
+        saved(state, "epoch", (1,), high=EXACT / self.rows)
+        saved(state, "at", (1,), high=len(fields["order"]) if "order" in fields else self.rows)
+        if "active" in fields and (not len(fields["active"]) or bool(np.any(np.diff(fields["active"]) <= 0))):
+            raise ValueError("state: the active rows are not in order")
+        return fields
+
+
+def common_arguments(problem: Problem, first: int, count: int) -> tuple[Any, ...]:
+    """The arguments all C++ solvers begin with."""
+    return (
+        problem.examples.rows,
+        problem.core,
+        problem.target,
+        problem.weight,
+        problem.total,
+        first,
+        count,
+    )
+
+
+class LaneEngine:
+    """What the engines on :class:`LaneGroups` share."""
+
+    lanes: LaneGroups
+    ended: bool
+    stuck: str | None = None
+    eager = False
+
+    @property
+    def epochs(self) -> float:
+        return self.lanes.epochs
+
+    def advance(self) -> None:
+        self.ended = self.lanes.advance()
+
+    def model(self) -> tuple[Array | None, Array]:
+        return self.lanes.weights()
+
+    def duals(self) -> Array | None:
+        return self.lanes.duals()
+
+    def state(self) -> dict[str, Any]:
+        return self.lanes.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.lanes.restore(state)
+        self.ended = self.lanes.ended

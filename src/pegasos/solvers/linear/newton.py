@@ -1,0 +1,199 @@
+"""Newton's method with a line search for smooth losses, on the n × n (or nK × nK) Hessian.
+
+    F(β) = ½ βᵀRβ + Σ h_i ℓ_i(x̃_iᵀβ),   h_i = c_i/(λM)
+
+The dual point is u_i = −ℓ_i′, which is feasible everywhere and optimal at the optimum.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos.fit.engine import CLOSE, saved
+from pegasos.problems.base import Bounds
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import Array
+from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
+
+
+class _Scalar:
+    """One part with a scalar loss: β is (w, b)."""
+
+    def __init__(self, problem: Problem, part: int) -> None:
+        self.problem, self.y = problem, problem.targets(part)
+        self.h = problem.c / (problem.lam * problem.total)
+        self.design = Design(problem.examples, problem.bias != "none", problem.threads)
+        self.R = regularisation(problem)
+
+    def forward(self, beta: Array) -> Array:
+        return self.design.forward(beta)
+
+    def loss(self, score: Array) -> float:
+        return float(self.h @ self.problem.core.value(score, self.y))
+
+    def derivatives(self, score: Array) -> tuple[Array, Array]:
+        """Σ h g x̃ and Σ h ℓ″ x̃x̃ᵀ."""
+        slope = self.design.adjoint(self.h * self.problem.core.slope(score, self.y))
+        return slope, self.design.gram(self.h * self.problem.core.curvature(score, self.y))
+
+    def curvature_bound(self) -> Array:
+        """What ℓ″ never exceeds, in the place of ℓ″."""
+        return self.design.gram(self.h * self.problem.loss.smoothness)
+
+    def duals(self, score: Array) -> Array:
+        return np.asarray(self.problem.core.slope(score, self.y))[:, None]
+
+    def split(self, beta: Array) -> tuple[Array, Array]:
+        n = self.problem.examples.n
+        return beta[None, :n], beta[n:] if self.problem.bias != "none" else np.zeros(1)
+
+
+class _Multinomial:
+    """All classes at once: β is the classes' (w, b), one after the other."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.h = problem.c / (problem.lam * problem.total)
+        self.design = Design(problem.examples, problem.bias != "none", problem.threads)
+        self.R = np.tile(regularisation(problem), problem.outputs)
+
+    def forward(self, beta: Array) -> Array:
+        return self.problem.scores(*(np.ascontiguousarray(a) for a in self.split(beta)))
+
+    def loss(self, score: Array) -> float:
+        return float(self.h @ self.problem.core.value(score, self.problem.target))
+
+    def derivatives(self, score: Array) -> tuple[Array, Array]:
+        K, width = self.problem.outputs, self.design.width
+        g = self.duals(score)
+        P = -g
+        P[np.arange(len(P)), self.problem.target] += 1.0
+        slope = np.concatenate([self.design.adjoint(self.h * g[:, k]) for k in range(K)])
+        H = np.zeros((K * width, K * width))
+        for k in range(K):
+            for r in range(k, K):
+                d = self.h * P[:, k] * ((k == r) - P[:, r])
+                # Off the diagonal the weights are negative: the square root in gram needs them positive.
+                block = self.design.gram(d) if k == r else -self.design.gram(-d)
+                H[k * width : (k + 1) * width, r * width : (r + 1) * width] = block
+                H[r * width : (r + 1) * width, k * width : (k + 1) * width] = block
+        return slope, H
+
+    def curvature_bound(self) -> Array:
+        """diag(p) − ppᵀ ≤ ½: the same block for every class."""
+        return np.kron(np.eye(self.problem.outputs), self.design.gram(self.h * self.problem.loss.smoothness))
+
+    def duals(self, score: Array) -> Array:
+        return np.asarray(self.problem.core.slopes(score, self.problem.target))
+
+    def split(self, beta: Array) -> tuple[Array, Array]:
+        B = beta.reshape(self.problem.outputs, self.design.width)
+        n = self.problem.examples.n
+        return B[:, :n], B[:, n] if self.problem.bias != "none" else np.zeros(self.problem.outputs)
+
+
+class NewtonEngine:
+    """A Newton iteration on each part in turn."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        joint = problem.joint
+        self.parts: list[Any] = (
+            [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
+        )
+        self.beta = [np.zeros(len(p.R)) for p in self.parts]
+        self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
+        self.done = np.zeros(problem.parts, dtype=bool)
+        self.passes, self.turn, self.tol = 0.0, 0, 0.0
+        self.stuck: str | None = None
+        self.moved = np.ones(problem.parts, dtype=bool)
+
+    @property
+    def epochs(self) -> float:
+        """Iterations."""
+        return self.passes
+
+    def advance(self) -> None:
+        k = self.turn
+        if not self.done[k]:
+            self.moved[k] = self._step(k)
+            self.passes += 1.0 / self.problem.parts
+        self.turn = (k + 1) % self.problem.parts
+
+    def _step(self, k: int) -> bool:
+        """A Newton step; where the curvature vanishes (the straight parts of a loss), one with its upper bound."""
+        part, beta, score = self.parts[k], self.beta[k], self.score[k]
+        slope, H = part.derivatives(score)
+        gradient = part.R * beta - slope
+        return self._descend(k, gradient, H) or self._descend(k, gradient, part.curvature_bound())
+
+    def _descend(self, k: int, gradient: Array, H: Array) -> bool:
+        part, beta, score = self.parts[k], self.beta[k], self.score[k]
+        H.flat[:: len(H) + 1] += part.R  # the diagonal
+        d = NormalSolver(H).solve(-gradient)
+        descent = float(gradient @ d)
+        start = 0.5 * float(part.R @ beta**2) + part.loss(score)
+        if not descent < -1e-24 * start:  # less than rounding lets anyone see
+            return False
+        along = part.forward(d)
+        step = 1.0
+        while step > 1e-8:  # Armijo's rule; scores move linearly, so a trial costs no pass over the rows
+            trial = beta + step * d
+            value = 0.5 * float(part.R @ trial**2) + part.loss(score + step * along)
+            if value <= start + 1e-4 * step * descent:
+                self.beta[k], self.score[k] = trial, part.forward(trial)
+                return True
+            step *= 0.5
+        return False
+
+    def due(self, tol: float) -> bool:
+        self.tol = tol
+        return self.turn == 0
+
+    def model(self) -> tuple[Array, Array]:
+        pairs = [p.split(b) for p, b in zip(self.parts, self.beta, strict=True)]
+        return (
+            np.ascontiguousarray(np.concatenate([W for W, _ in pairs])),
+            np.ascontiguousarray(np.concatenate([b for _, b in pairs])),
+        )
+
+    def duals(self) -> Array | None:
+        return np.hstack([p.duals(s) for p, s in zip(self.parts, self.score, strict=True)])
+
+    @property
+    def eager(self) -> bool:
+        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.parts <= EAGER
+
+    def learn(self, bounds: Bounds) -> None:
+        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        if self.done.all():
+            self.stuck = CLOSE
+        elif not (self.moved & ~self.done).any():
+            self.stuck = NO_DESCENT
+
+    def state(self) -> dict[str, Any]:
+        named = {f"beta{k}": b.copy() for k, b in enumerate(self.beta)}
+        numbers: dict[str, Any] = {
+            "passes": self.passes,
+            "turn": self.turn,
+            "tol": self.tol,
+            "stuck": STALLS.index(self.stuck),
+        }
+        numbers |= {"done": self.done, "moved": self.moved}
+        return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts = (self.problem.parts,)
+        self.beta = [saved(state, f"beta{k}", b.shape) for k, b in enumerate(self.beta)]
+        self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
+        self.passes, self.tol = (
+            float(saved(state, "passes", (1,), low=0, high=1e15)[0]),
+            float(saved(state, "tol", (1,))[0]),
+        )
+        self.turn = int(saved(state, "turn", (1,), low=0, high=parts[0] - 1, whole=True)[0])
+        self.stuck = STALLS[int(saved(state, "stuck", (1,), low=0, high=len(STALLS) - 1, whole=True)[0])]
+        self.done, self.moved = (
+            saved(state, name, parts, low=0, high=1, whole=True).astype(bool) for name in ("done", "moved")
+        )

@@ -1,0 +1,143 @@
+"""The n × n side of the second-order methods: weighted normal matrices and their careful solution.
+
+x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none if it is free).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from pegasos.fit.engine import CLOSE, saved
+from pegasos.problems.base import Bounds
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import Array, Examples
+
+#: Why an iteration cannot go on; a saved state holds the index.
+STALLS = (
+    None,
+    LOST := "stalled: the normal equations lost all precision",
+    CLOSE,
+    SHORT := "stalled: the steps have become too short",
+    NO_DESCENT := "stalled: no step decreases the objective any more",
+    NO_PROGRESS := "stalled: iterations no longer close the gap",
+)
+
+#: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
+EAGER = 2e7
+
+
+def regularisation(problem: Problem) -> Array:
+    """The diagonal of R."""
+    R = np.ones(problem.examples.n + int(problem.bias != "none"))
+    if problem.bias != "none":
+        R[-1] = 0.0 if problem.bias == "free" else 1.0 / problem.feature**2
+    return R
+
+
+class Progress:
+    """The best bounds of each part, and the certificates in a row that have hardly bettered them."""
+
+    #: So many of them mean that rounding has the better of the method.
+    PATIENCE = 20
+
+    def __init__(self, parts: int) -> None:
+        self.primal, self.dual, self.idle = np.full(parts, np.inf), np.full(parts, -np.inf), 0
+
+    def note(self, bounds: Bounds, done: Array) -> bool:
+        """Take note of a certificate; whether it is worth going on with the parts that are not done."""
+        gap = self.primal - self.dual
+        step = np.where(np.isfinite(gap), 0.01 * gap, 0.0)
+        ahead = (bounds.primal < self.primal - step) | (bounds.dual > self.dual + step)
+        self.primal, self.dual = np.minimum(self.primal, bounds.primal), np.maximum(self.dual, bounds.dual)
+        self.idle = 0 if bool(np.any(ahead & ~done)) else self.idle + 1
+        return self.idle < self.PATIENCE
+
+    def state(self) -> dict[str, Any]:
+        """What ``restore`` needs."""
+        return {"progress.bounds": np.stack([self.primal, self.dual]), "progress.idle": self.idle}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from ``state``."""
+        self.primal, self.dual = saved(state, "progress.bounds", (2, len(self.primal)))
+        self.idle = int(saved(state, "progress.idle", (1,), low=0, high=self.PATIENCE, whole=True)[0])
+
+
+class Design:
+    """Products with the matrix of rows x̃_i (all, or those of ``index``); without a bias the last column is left out."""
+
+    def __init__(self, examples: Examples, bias: bool, threads: int, index: Array | None = None) -> None:
+        self.examples, self.bias, self.threads, self.index = examples, bias, threads, index
+        self.rows = examples.m if index is None else len(index)
+        self.width = examples.n + int(bias)
+
+    def forward(self, beta: Array) -> Array:
+        """X̃β."""
+        n = self.examples.n
+        b = beta[n:] if self.bias else np.zeros(1)
+        W = np.ascontiguousarray(beta[None, :n])
+        return np.asarray(self.examples.rows.scores(W, np.ascontiguousarray(b), self.threads, self.index))[:, 0]
+
+    def adjoint(self, v: Array) -> Array:
+        """X̃ᵀv."""
+        W = np.asarray(self.examples.rows.adjoint(np.ascontiguousarray(v[:, None]), self.threads, self.index))[0]
+        return np.concatenate((W, [np.add.reduce(v)])) if self.bias else W
+
+    def gram(self, d: Array) -> Array:
+        """X̃ᵀ diag(d) X̃, d ≥ 0."""
+        n = self.examples.n
+        M = np.asarray(self.examples.rows.gram(d, self.threads, self.index))
+        return M if self.bias else np.ascontiguousarray(M[:n, :n])
+
+
+class NormalSolver:
+    """Solves M x = r for a symmetric positive (semi)definite M that may be badly scaled.
+
+    M is equilibrated to unit diagonal, factorised with a relative ridge that grows until Cholesky succeeds, and the
+    solutions are refined against M itself.
+    """
+
+    def __init__(self, M: Array) -> None:
+        diagonal = np.diagonal(M)
+        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+        self.M = M
+        scaled = M * self.scale[:, None] * self.scale[None, :]
+        ridge = 1e-15
+        diagonal = np.einsum("ii->i", scaled)  # a view; it is all ones, or zero where M has an empty column
+        plain = diagonal.copy()
+        while True:
+            diagonal[:] = plain + ridge
+            # LAPACK itself: narrow matrices are factorised in less time than a wrapper takes to look at them.
+            self.factor, failed = lapack.dpotrf(scaled)
+            if not failed:
+                return
+            ridge *= 100
+            if ridge > 1:
+                raise np.linalg.LinAlgError("the normal matrix is not positive definite")
+
+    def solve(self, r: Array) -> Array:
+        """M⁻¹r."""
+        x = self._once(r)
+        best, size = x, np.inf
+        for _ in range(3):
+            residual = r - self.M @ x
+            norm = _length(residual * self.scale)
+            if not norm < 0.5 * size:
+                break
+            best, size = x, norm
+            if norm <= 1e-14 * _length(r * self.scale):
+                break
+            x = x + self._once(residual)
+        return best
+
+    def _once(self, r: Array) -> Array:
+        x, _ = lapack.dpotrs(self.factor, r * self.scale)
+        return np.asarray(x * self.scale)
+
+
+def _length(v: Array) -> float:
+    """‖v‖, without looking twice at what v is."""
+    return math.sqrt(float(v @ v))

@@ -1,0 +1,105 @@
+"""What the second-order methods for piecewise linear losses share: parts in turn, and rehearsals.
+
+Long problems are rehearsed on samples of their rows. The weights of a sample are near those of the whole, and
+iterations that only look for the neighbourhood are better spent on few rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pegasos.fit.engine import saved
+from pegasos.problems.linear import Problem
+from pegasos.rows.views import Array
+from pegasos.solvers.linear.normal_equations import STALLS, regularisation
+
+#: How much shorter a sample is than what it rehearses.
+SHARE = 5
+
+
+def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
+    """The rows of nested samples, none shorter than ``least``, the shortest last; None, for all rows, comes first."""
+    sizes = []
+    size = m
+    while (size := size // SHARE) >= least:
+        sizes.append(size)
+    if not sizes:
+        return [None]
+    shuffled = np.random.default_rng(seed).permutation(m)
+    return [None, *(np.sort(shuffled[:size]) for size in sizes)]
+
+
+class Rehearsing:
+    """An engine that iterates on each part of a problem in turn, first on its samples.
+
+    A subclass says with ``iterate`` how, and with ``betas`` what has come of it.
+    """
+
+    #: A rehearsal has at least so many rows, and so many for each column.
+    SAMPLE: int
+    PER_COLUMN: int
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.problem = problem
+        self.stuck: str | None = None
+        self.passes, self.turn, self.tol = 0.0, 0, 0.0
+        self.done = np.zeros(problem.parts, dtype=bool)
+        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
+        #: Which sample each part is at; 0: all rows.
+        self.levels = [len(self.samples) - 1] * problem.parts
+        self.zero = np.zeros(len(regularisation(problem)))
+
+    def iterate(self, part: int) -> int:
+        """Do an iteration on a part; the rows it went over."""
+        raise NotImplementedError
+
+    def betas(self) -> list[Array]:
+        """(w, b) of each part; without b if there is none."""
+        raise NotImplementedError
+
+    @property
+    def epochs(self) -> float:
+        """Iterations on all rows; rehearsals count as the share of rows they use."""
+        return self.passes
+
+    def advance(self) -> None:
+        part = self.turn
+        if not self.done[part]:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                self.passes += self.iterate(part) / self.problem.examples.m / self.problem.parts
+        self.turn = (part + 1) % self.problem.parts
+
+    def model(self) -> tuple[Array, Array]:
+        n, betas = self.problem.examples.n, self.betas()
+        W = np.stack([beta[:n] for beta in betas])
+        return W, np.array([beta[n] if self.problem.bias != "none" else 0.0 for beta in betas])
+
+    def state(self) -> dict[str, Any]:
+        named = self.named() | {
+            "passes": self.passes,
+            "turn": self.turn,
+            "levels": self.levels,
+            "done": self.done,
+            "tol": self.tol,
+            "stuck": STALLS.index(self.stuck),
+        }
+        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
+
+    def named(self) -> dict[str, Any]:
+        """What a subclass adds to the state."""
+        raise NotImplementedError
+
+    def restore(self, state: dict[str, Any]) -> None:
+        parts = self.problem.parts
+        self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
+        (self.turn,), self.tol = whole(state, "turn", parts - 1), float(saved(state, "tol", (1,))[0])
+        self.done = np.array(whole(state, "done", 1, parts), dtype=bool)
+        self.stuck = STALLS[whole(state, "stuck", len(STALLS) - 1)[0]]
+        self.levels = whole(state, "levels", len(self.samples) - 1, parts)
+
+
+def whole(state: dict[str, Any], name: str, high: float, length: int = 1) -> list[int]:
+    """Whole numbers 0 … ``high`` of a saved state."""
+    return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]

@@ -1,0 +1,299 @@
+"""Stochastic sub-gradient methods: Pegasos, NORMA and SGD differ in the length of their steps alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.fit.engine import Engine, saved
+from pegasos.losses import Loss
+from pegasos.problems.base import Bounds
+from pegasos.problems.linear import Problem
+from pegasos.problems.linear_certificate import certify
+from pegasos.rows.views import Array
+from pegasos.solvers.base import (
+    SAMPLINGS,
+    Output,
+    Sampling,
+    Solver,
+    check_count,
+    check_flag,
+    check_word,
+    is_number,
+    kernel_order,
+    row_order,
+)
+from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
+from pegasos.solvers.units import Units, units_of
+
+
+class SubgradientEngine(LaneEngine):
+    """Pegasos, NORMA or SGD; see ``cpp/pegasos/linear/pegasos.hpp``."""
+
+    #: ``output`` says which iterate is wanted.
+    returns_last = True
+
+    def __init__(self, problem: Problem, *, output: str, bias: str, seed: int, **options: Any) -> None:
+        self.problem, self.output = problem, output
+        self.ended = False
+        self.next_check = 1.0
+        feature = problem.feature if problem.bias == "feature" else 0.0
+
+        def make(first: int, count: int) -> Any:
+            return _core.Pegasos(
+                *common_arguments(problem, first, count),
+                lam=problem.lam,
+                average=output in ("average", "suffix"),
+                random=output == "random",
+                bias=bias,
+                feature=feature,
+                seed=seed,
+                **options,
+            )
+
+        self.lanes = LaneGroups(problem, make)
+        self.select(output if output in ("average", "suffix") else "last")
+
+    def select(self, which: str) -> None:
+        """What ``model`` returns from now on: "last", "average", "suffix", "first_random" or "second_random"."""
+        for solver in self.lanes.solvers:
+            solver.select(which)
+
+    def keep_scores(self) -> None:
+        """Remember from now on every row's scores as they were when it was visited."""
+        for solver in self.lanes.solvers:
+            solver.keep_scores()
+
+    def model(self) -> tuple[Array, Array]:
+        if self.output != "random":
+            return self.lanes.weights()
+        # Lemma 3 of the 2011 paper: of two random iterates one is good with probability 3/4; keep the better.
+        candidates = []
+        for which in ("first_random", "second_random"):
+            self.select(which)
+            W, b = self.lanes.weights()
+            candidates.append((float(certify(self.problem, W, b, None).primal.sum()), W, b))
+        _, W, b = min(candidates, key=lambda candidate: candidate[0])
+        return W, b
+
+    def due(self, tol: float) -> bool:
+        return self.ended and self.epochs >= self.next_check
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"check": np.array([self.next_check])}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.next_check = float(saved(state, "check", (1,))[0])
+
+    def learn(self, bounds: Bounds) -> None:
+        # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
+        done = self.epochs
+        self.next_check = done + max(1.0, 2.0 ** np.floor(np.log2(max(done, 1.0))) / 2)
+
+
+@dataclass(frozen=True)
+class SubgradientSolver(Solver):
+    batch_size: int = 1
+    sampling: Sampling = "auto"
+    projection: bool = False
+    output: Output = "last"
+
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch")
+    schedule: ClassVar[str] = "pegasos"
+
+    def __post_init__(self) -> None:
+        check_word(self, "sampling", SAMPLINGS)
+        check_word(self, "output", ("last", "average", "suffix", "random"))
+        check_count(self, "batch_size")
+        check_flag(self, "projection")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if intercept == "batch":
+            if problem.joint:
+                raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
+            if self.batch_size < 2:
+                raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
+
+    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+        return self.engine_with(problem, intercept, seed, self.units(problem), self._t0(problem))
+
+    def engine_with(self, problem: Problem, intercept: str, seed: int, units: Units, t0: float) -> SubgradientEngine:
+        """The same with steps of another size, as a stream has them, which knows more than these rows."""
+
+        bias = {"unregularized": "subgradient"}.get(intercept, intercept)
+        # ‖w*‖² ≤ P(0)/λ for every nonnegative convex loss; with the hinge loss this is the papers' 1/√λ.
+        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if self.projection else 0.0
+        return SubgradientEngine(
+            problem,
+            output=self.output,
+            bias=bias if bias in ("subgradient", "batch") else "none",
+            seed=seed,
+            schedule=self.schedule,
+            rate=self._rate(problem),
+            t0=t0,
+            bias_start=units.start,
+            bias_rate=units.step,
+            batch_size=int(self.batch_size),
+            sampling=row_order(self.sampling, problem),
+            radius=radius,
+        )
+
+    def _rate(self, problem: Problem) -> float:
+        return 0.0
+
+    def _t0(self, problem: Problem) -> float:
+        return 0.0
+
+    def units(self, problem: Problem) -> Units:
+        """Where a free bias begins, and how long steps should be; as published unless said otherwise."""
+        return Units()
+
+
+@dataclass(frozen=True)
+class Pegasos(SubgradientSolver):
+    """Primal estimated sub-gradient solver: w ← (1 − ηλ)w + (η/k) Σ g_i x_i with η = 1/(λ(t + t0)).
+
+    With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2, and for
+    kernel machines (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) those of its section 4: the same decisions, but
+    kernel values are computed for blocks of rows at a time.
+
+    Parameters
+    ----------
+    batch_size : int, default=1
+        Rows k a step; ``len(X)`` gives the deterministic sub-gradient method.
+    sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
+        "permutation": a new order each epoch, every order as likely as any other; more than four million entries in
+        rows of fewer than forty are visited in lots of a thousand groups of up to sixteen neighbours, taken from all
+        over the file and shuffled row by row, which is faster and mixes as well. "fixed": the same order each epoch.
+        "iid": independent draws (the papers' analysis). "chunked": a new order that stays in the same hundred or so
+        megabytes of rows for a while, for data on disk: lots of 256 chunks of some hundred kilobytes each, taken and
+        shuffled likewise. "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation". Not "chunked"
+        with kernels.
+    projection : bool, default=False
+        Project onto the ball that holds the optimum after each step (the 2007 paper).
+    output : {"last", "average", "suffix", "random"}, default="last"
+        The last iterate, the mean of all, the mean of the last half to three quarters of the epochs, or the better of
+        two random ones (Lemma 3; not in ``partial_fit``).
+    t0 : float or "auto", default="auto"
+        Steps, in rows, that the step size pretends to have taken. "auto" is L·R²/λ with R² the mean squared norm of the
+        rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has none): the first step then moves
+        a score by about 1. Regressions whose loss has slopes of at most g, but targets that spread by s, have R²g/(λs):
+        the first step moves a score by s. A bias that is not regularised then begins at the median of the targets, and
+        moves by s/(g√t). With a number everything is as published: a bias begins at 0 and moves by 1/√t.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, Pegasos
+    >>> model = LinearSVC(solver=Pegasos(batch_size=2), lam=0.1, max_iter=500, tol=0.1, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
+    True
+    """
+
+    t0: float | Literal["auto"] = "auto"
+    name: ClassVar[str] = "pegasos"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.t0 != "auto" and not (is_number(self.t0) and np.isfinite(self.t0) and self.t0 >= 0):
+            raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
+
+    def _t0(self, problem: Problem) -> float:
+        if self.t0 != "auto":
+            return float(self.t0)
+        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        largest = float(problem.examples.squared_norms.max())
+        return self.t0_for(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam, self.units(problem).step)
+
+    def units(self, problem: Problem) -> Units:
+        return self.units_for(problem.loss, problem.target, problem.weight, problem.bias)
+
+    def units_for(self, loss: Loss, y: Array, weight: Array | None, bias: str) -> Units:
+        """The units for these targets, unless ``t0`` is a number: then everything is as published."""
+        return Units() if self.t0 != "auto" else units_of(loss, y, weight, free=bias == "free")
+
+    def t0_for(self, loss: Loss, mean: float, largest: float, B2: float, lam: float, step: float) -> float:
+        """t0 for rows of this mean and largest squared norm K(x, x), the square of a constant feature, and a step."""
+        if self.t0 != "auto":
+            return float(self.t0)
+        if np.isinf(loss.smoothness) or step != 1.0:
+            return (max(mean, 0.0) + B2) / (lam * step)
+        # Rows may be far longer than their mean, which matters to losses whose slope is not bounded.
+        return max(loss.smoothness, 1.0) * (max(largest, 0.0) + B2) / lam
+
+    def kernel_sampling(self) -> str:
+        """The core's name for an epoch's order over the rows of a kernel machine."""
+        return kernel_order(self, self.sampling)
+
+
+@dataclass(frozen=True)
+class Norma(SubgradientSolver):
+    """Kivinen, Smola & Williamson's NORMA: the engine of :class:`Pegasos` with η = p/(λ√t).
+
+    Parameters
+    ----------
+    p : float, default=0.71
+        The step size's factor, 0 < p < 1; 1/√2 is what the 2011 paper compares with.
+    batch_size, sampling, projection, output
+        As for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, Norma
+    >>> model = LinearSVC(solver=Norma(p=0.5), lam=0.1, tol=0.5, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[3.0]])
+    array([1])
+    """
+
+    p: float = 0.71
+    name: ClassVar[str] = "norma"
+    schedule: ClassVar[str] = "norma"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (is_number(self.p) and 0 < self.p < 1):
+            raise ValueError(f"Norma: p={self.p!r} must lie strictly between 0 and 1")
+
+    def _rate(self, problem: Problem) -> float:
+        return float(self.p)
+
+
+@dataclass(frozen=True)
+class SGD(SubgradientSolver):
+    """Zhang's stochastic gradient descent: the engine of :class:`Pegasos` with a constant step η.
+
+    Parameters
+    ----------
+    eta : float, default=0.01
+        The step size; ηλ < 1.
+    batch_size, sampling, projection, output
+        As for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import LinearSVC, SGD
+    >>> model = LinearSVC(solver=SGD(eta=0.1), lam=0.1, tol=0.5, random_state=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[3.0]])
+    array([1])
+    """
+
+    eta: float = 0.01
+    name: ClassVar[str] = "sgd"
+    schedule: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (is_number(self.eta) and np.isfinite(self.eta) and self.eta > 0):
+            raise ValueError(f"SGD: eta={self.eta!r} must be a number > 0")
+
+    def check(self, problem: Problem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if self.eta * problem.lam >= 1:
+            raise ValueError(f"SGD: eta={self.eta} is too large for lam={problem.lam:.3g}: eta * lam must be below 1")
+
+    def _rate(self, problem: Problem) -> float:
+        return float(self.eta)

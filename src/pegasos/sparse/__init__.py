@@ -1,0 +1,22 @@
+"""Kernel classifiers with few support vectors: compressing fitted ones, and an estimator that does both."""
+
+from typing import TYPE_CHECKING
+
+from pegasos.util import lazy
+
+if TYPE_CHECKING:
+    from pegasos.sparse.compress import SparseSVC, sparsify
+    from pegasos.sparse.path import Guarantee, RandomizedClassifier, SparsePath
+
+__all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"]
+
+__getattr__, __dir__ = lazy.names(
+    __name__,
+    {
+        "Guarantee": "path",
+        "RandomizedClassifier": "path",
+        "SparsePath": "path",
+        "SparseSVC": "compress",
+        "sparsify": "compress",
+    },
+)

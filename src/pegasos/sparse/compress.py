@@ -1,0 +1,538 @@
+"""Kernel classifiers with few support vectors: compressing fitted ones, and an estimator that does both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from numbers import Integral, Real
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from pegasos.estimators.base import all_or_nothing
+from pegasos.estimators.kernel import SVC
+from pegasos.fit.loop import Callback
+from pegasos.kernels.functions import KernelFunction
+from pegasos.rows.dataset import unpack
+from pegasos.rows.duplicates import Merged, folds
+from pegasos.rows.labels import class_labels
+from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.solvers import KernelSolver, Solver
+from pegasos.sparse import published
+from pegasos.sparse.path import Guarantee, RandomizedClassifier, SparsePath
+from pegasos.sparse.reduced import reduced_set
+from pegasos.sparse.reference import Pair, Reference
+from pegasos.sparse.refine import WORK, movable, suited
+from pegasos.sparse.span import project
+from pegasos.util.suggest import did_you_mean
+from pegasos.util.threads import with_one_blas_thread
+
+__all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"]
+
+Variant = Literal["projection", "aggressive", "basic"]
+Move = bool | Literal["auto", "nested"]
+
+#: Candidates for support vectors, or for where the search for one begins: so many for each one wanted, within limits.
+EACH_ROW, EACH_POINT, FEWEST, MOST = 24, 12, 4000, 20000
+
+#: Of searches for points: the exponent in the choice of where they begin, their steps at most, the gain of a step
+#: below which they end, and how many share their passes.
+POWER, STEPS, GAIN, TOGETHER = 0.25, 5, 0.02, 32
+
+#: The share of the reference's support vectors that is kept if nothing is said.
+SHARE = 0.1
+
+
+@with_one_blas_thread
+def sparsify(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    max_support: int | None = None,
+    tol: float = 0.5,
+    step: float | Literal["polyak"] = "polyak",
+    variant: Variant = "projection",
+    bias: Literal["learn", "keep"] = "learn",
+    refit: bool = True,
+    move: Move = "auto",
+    validation: tuple[Any, Any] | None = None,
+    sample_weight: Any = None,
+    max_iter: int = 1_000_000,
+    cache_size: float = 200,
+    n_jobs: int | None = None,
+) -> SparsePath:
+    """Compress a fitted kernel classifier: nearly its decisions, from a few support vectors.
+
+    Parameters
+    ----------
+    model : SVC or sklearn.svm.SVC
+        Fitted.
+    X, y, sample_weight
+        What it was fitted on (X the kernel matrix, for a precomputed kernel); other data is refused. Rows of weight 0
+        are left out, other weights multiply losses.
+    max_support : int, default=None
+        Most support vectors, distinct ones if there are several pairs of classes. None: a tenth of the reference's for
+        "projection", no limit for the others.
+    tol : float, default=0.5
+        ε of the published variants: they end when no row that the reference gets right falls short of its target by
+        more. The theorem is about ½.
+    step : float or "polyak", default="polyak"
+        η of the published variants; "polyak" is violation/K_ii. The paper has ½.
+    variant : {"projection", "aggressive", "basic"}, default="projection"
+        How support vectors are chosen. "basic" is the algorithm of the paper, "aggressive" its section 6.1, which
+        steps on those it has before it takes a new one. "projection" takes the rows on which the projection of the
+        reference comes closest to it; it has no bound on their number, and better errors in all our measurements.
+    bias : {"learn", "keep"}, default="learn"
+        Learn a new bias, or keep the reference's.
+    refit : bool, default=True
+        Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss ½·3C·slack², C the
+        reference's: few vectors cannot follow single rows, and may be held to all of them more strictly. False, which
+        "projection" does not have: those of the paper, with its guarantee.
+    move : bool, "auto" or "nested", default="auto"
+        Whether support vectors may be other points than rows of X (``support_`` then says at which rows the searches
+        for them began), for kernel="rbf" and two classes. "nested": "projection" finds points instead of rows, better
+        by far at few vectors, and those of a model are among those of every larger one. True: for each size they then
+        move to where the objective of the refit is lower, in steps that take time. "auto": the points, which move for
+        sizes where that is quick; False beyond 512 columns, since points are dense. False: rows.
+    validation : tuple (X, y), default=None
+        Rows that choose the size which ``path.at()`` returns.
+    max_iter : int, default=1000000
+        Most steps of the published variants, for each pair of classes.
+    cache_size : float, default=200
+        Megabytes of kernel rows kept.
+    n_jobs : int, default=None
+        Threads, used where they pay; the same bits for any number. None: those of the model, or one. −1: all
+        processors this process may use.
+
+    Returns
+    -------
+    SparsePath
+        Models of every size up to the last.
+
+    References
+    ----------
+    A. Cotter, S. Shalev-Shwartz, N. Srebro. Learning Optimally Sparse Support Vector Machines. ICML 2013.
+
+    Examples
+    --------
+    >>> from pegasos import SVC, sparsify
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(400, noise=0.3, random_state=0)
+    >>> model = SVC(C=10, gamma=1).fit(X, y)
+    >>> small = sparsify(model, X, y, max_support=12).at(12)
+    >>> len(model.support_) > 80, len(small.support_)
+    (True, 12)
+    >>> bool(small.score(X, y) > model.score(X, y) - 0.02)
+    True
+    """
+    _check(max_support, tol, step, variant, bias, refit, max_iter, cache_size)
+    _check_move(move, refit, variant)
+    n_jobs = getattr(model, "n_jobs", None) if n_jobs is None else n_jobs
+    ref = Reference(model, X, y, sample_weight, float(cache_size), n_jobs)
+    learn, (free, work) = bias == "learn", _freedom(move, refit, ref)
+    if variant == "projection":
+        most = max(1, int(np.ceil(SHARE * ref.n_support))) if max_support is None else int(max_support)
+        path = _projected(ref, most, learn, free, work)
+    else:
+        most = ref.m if max_support is None else int(max_support)
+        path = _published(ref, most, learn, refit, work, variant, float(tol), step, int(max_iter))
+    if validation is not None:
+        path.best_n_support = path._best_size(*validation)
+    return path
+
+
+def _check(
+    max_support: Any, tol: Any, step: Any, variant: Any, bias: Any, refit: Any, max_iter: Any, cache: Any
+) -> None:
+    """Refuse parameters that no data could make right."""
+
+    def number(value: Any) -> bool:
+        return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+    def whole(value: Any, low: int) -> bool:
+        return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
+
+    if max_support is not None and not whole(max_support, 0):
+        raise ValueError(f"max_support={max_support!r} must be a whole number >= 0 or None")
+    if not number(tol) or tol <= 0:
+        raise ValueError(f"tol={tol!r} must be a number > 0")
+    if not (isinstance(step, str) and step == "polyak") and (not number(step) or step <= 0):
+        raise ValueError(f"step={step!r} must be 'polyak' or a number > 0")
+    variants = ("projection", "aggressive", "basic")
+    if not isinstance(variant, str) or variant not in variants:
+        hint = did_you_mean(variant, variants)
+        raise ValueError(f"variant={variant!r} is none of 'projection', 'aggressive', 'basic'{hint}")
+    if not isinstance(bias, str) or bias not in ("learn", "keep"):
+        raise ValueError(f"bias={bias!r} is neither 'learn' nor 'keep'{did_you_mean(bias, ('learn', 'keep'))}")
+    if not isinstance(refit, bool | np.bool_):
+        raise ValueError(f"refit={refit!r} must be True or False")
+    if variant == "projection" and not refit:
+        raise ValueError("refit=False needs variant='aggressive' or 'basic': 'projection' chooses vectors only")
+    if not whole(max_iter, 1):
+        raise ValueError(f"max_iter={max_iter!r} must be a whole number >= 1")
+    if not number(cache) or cache <= 0:
+        raise ValueError(f"cache_size={cache!r} must be a number > 0")
+
+
+def _merged(orders: list[Array], most: int) -> tuple[Array, list[Array]]:
+    """The distinct vectors of several sequences, taken in turn, and for each sequence its sizes of the union.
+
+    The k-th number of a share is the size of the union from which the sequence has its first k vectors.
+    """
+    if len(orders) == 1:
+        order = orders[0][:most]
+        return order, [np.arange(1, len(order) + 1)]
+    union: dict[int, int] = {}
+    shares: list[list[int]] = [[] for _ in orders]
+    for k in range(max((len(order) for order in orders), default=0)):
+        for order, share in zip(orders, shares, strict=True):
+            if k < len(order) and len(share) == k:
+                row = int(order[k])
+                if row not in union:
+                    if len(union) == most:
+                        continue
+                    union[row] = len(union) + 1
+                share.append(max(union[row], share[-1] if share else 0))
+    return np.array(list(union), dtype=np.int64), [np.array(share, dtype=np.int64) for share in shares]
+
+
+def _published(
+    ref: Reference, most: int, learn: bool, refit: bool, work: float, variant: str, tol: float, step: Any, max_iter: int
+) -> SparsePath:
+    runs = []
+    for pair in ref.pairs:
+        plain = ref.scores(pair, pair.rows)
+        at = np.searchsorted(pair.rows, pair.support)
+        squared_norm = max(0.0, float(pair.coef @ plain[at]))
+        runs.append(
+            published.run(
+                ref.part(pair),
+                pair.sign,
+                plain,
+                pair.bias,
+                squared_norm=squared_norm,
+                tol=tol,
+                step=step,
+                aggressive=variant == "aggressive",
+                learn=learn,
+                max_support=most,
+                max_iter=max_iter,
+                usable=pair.cost > 0,
+            )
+        )
+    orders = [pair.rows[np.array(run.order, dtype=np.int64)] for pair, run in zip(ref.pairs, runs, strict=True)]
+    order, shares = _merged(orders, most)
+    return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, shares=shares, work=work)
+
+
+def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) -> SparsePath:
+    orders, points = [], None
+    for pair in ref.pairs:
+        candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
+        plain = ref.scores(pair, candidates, rough=True)
+        if free:
+            V, starts = ref.X[pair.support], ref.X[candidates]
+            points = reduced_set(
+                V,
+                pair.coef,
+                ref.kernel.gamma,
+                starts,
+                plain,
+                most,
+                power=POWER,
+                steps=STEPS,
+                gain=GAIN,
+                together=TOGETHER,
+                single=ref.rows.dtype == np.float32,
+                threads=ref.threads,
+            )
+            orders.append(candidates[points.starts])
+        else:
+            orders.append(project(ref.rows, candidates, plain, most))
+    order, shares = _merged(orders, most)
+    return SparsePath(
+        ref, order, variant="projection", refit=True, learn=learn, runs=[], shares=shares, points=points, work=work
+    )
+
+
+def _check_move(move: Any, refit: bool, variant: str) -> None:
+    if not isinstance(move, bool | np.bool_) and move not in ("auto", "nested"):
+        raise ValueError(f"move={move!r} must be True, False, 'auto' or 'nested'")
+    if move not in (False, "auto") and not refit:
+        raise ValueError(f"move={move!r} needs refit=True: vectors that move need other coefficients")
+    if move == "nested" and variant != "projection":
+        raise ValueError(f"move='nested' needs variant='projection': {variant!r} chooses rows")
+
+
+def _freedom(move: Any, refit: bool, ref: Reference) -> tuple[bool, float]:
+    """Whether vectors may be no rows, and how much work may go into moving them; refuse what cannot be."""
+    able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
+    if move not in (False, "auto") and not able:
+        raise ValueError(
+            f"move={move!r} needs kernel='rbf', two classes, and features of moderate size; leave it 'auto'"
+        )
+    if not refit or not able or not move or (move == "auto" and not suited(ref.X)):
+        return False, 0.0
+    return True, {"auto": WORK, "nested": 0.0}.get(move, np.inf)
+
+
+def _candidates(pair: Pair, wanted: int) -> Array:
+    """Rows among which support vectors are chosen, or at which searches for them begin.
+
+    All rows, or a sample with as many of each class, support vectors or not, as there are. Others than support vectors
+    count: those beyond the margin lie where the function is smooth.
+    """
+    rows = pair.rows[pair.cost > 0]
+    limit = min(MOST, max(FEWEST, wanted))
+    if len(rows) <= limit:
+        return rows
+    sign = np.zeros(int(pair.rows[-1]) + 1)
+    sign[pair.rows] = pair.sign
+    held = np.isin(rows, pair.support)
+    random = np.random.default_rng(0)
+    chosen, room = [], limit
+    groups = [rows[(held == own) & (sign[rows] == s)] for own in (True, False) for s in (1, -1)]
+    for k, group in enumerate(sorted(groups, key=len)):
+        take = min(len(group), room // (4 - k))
+        chosen.append(random.permutation(group)[:take])
+        room -= take
+    return np.sort(np.concatenate(chosen))
+
+
+#: Sizes that cross-validation looks at, as shares of the reference's support vectors.
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+
+
+class SparseSVC(SVC):
+    """Kernel support vector classification with few support vectors.
+
+    Fits an :class:`SVC`, the reference, and compresses it with :func:`sparsify`.
+
+    Parameters
+    ----------
+    max_support : int, default=None
+        Most support vectors. None: the fewest whose error in cross-validation on the training rows is within one
+        standard error of the least, of 1, 2, 5, 10, 20 and 40 % of the reference's.
+    cv : int, splitter or iterable of (train, test), default=3
+        Folds of that cross-validation. Those of a number are made by class, with equal rows in the same fold.
+    variant, step, bias, refit, move
+        As for :func:`sparsify`.
+    slant_tol : float, default=0.5
+        ``tol`` of :func:`sparsify`.
+    C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
+decision_function_shape, break_ties, random_state, lam, multi_class, solver, n_jobs, max_time, callback, \
+on_interrupt, checkpoint, checkpoint_every
+        Of the reference, as for :class:`SVC`.
+
+    Attributes
+    ----------
+    support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_, \
+n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in_
+        Of the compressed model, as for :class:`SVC`.
+    certificate_, trace_
+        Of the reference.
+    n_reference_support_ : int
+        Support vectors of the reference.
+    guarantee_ : Guarantee
+        Violation and slant loss of the compressed model against the hinge loss of the reference.
+    cv_shares_, cv_errors_ : ndarray
+        Shares of the reference's support vectors that cross-validation looked at, and the errors; only for
+        ``max_support=None``.
+
+    See Also
+    --------
+    sparsify : Compress a model that is already fitted.
+
+    Examples
+    --------
+    >>> from pegasos import SparseSVC
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(400, noise=0.3, random_state=0)
+    >>> model = SparseSVC(C=10, gamma=1, max_support=12).fit(X, y)
+    >>> len(model.support_), model.n_reference_support_ > 80
+    (12, True)
+    >>> model.certificate_.converged
+    True
+    """
+
+    _streams = False
+
+    def __init__(
+        self,
+        *,
+        max_support: int | None = None,
+        cv: int | Iterable[Any] = 3,
+        variant: Variant = "projection",
+        slant_tol: float = 0.5,
+        step: float | Literal["polyak"] = "polyak",
+        bias: Literal["learn", "keep"] = "learn",
+        refit: bool = True,
+        move: Move = "auto",
+        C: float = 1.0,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: float | Literal["scale", "auto"] = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: Any = None,
+        verbose: int | bool = False,
+        max_iter: int = -1,
+        decision_function_shape: Literal["ovr", "ovo"] = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        lam: float | None = None,
+        multi_class: Literal["ovo", "ovr"] = "ovo",
+        solver: str | KernelSolver | Solver = "auto",
+        n_jobs: int | None = None,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        on_interrupt: Literal["raise", "keep"] = "raise",
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
+    ) -> None:
+        super().__init__(
+            C=C,
+            kernel=kernel,
+            degree=degree,
+            gamma=gamma,
+            coef0=coef0,
+            shrinking=shrinking,
+            probability=probability,
+            tol=tol,
+            cache_size=cache_size,
+            class_weight=class_weight,
+            verbose=verbose,
+            max_iter=max_iter,
+            decision_function_shape=decision_function_shape,
+            break_ties=break_ties,
+            random_state=random_state,
+            lam=lam,
+            multi_class=multi_class,
+            solver=solver,
+            n_jobs=n_jobs,
+            max_time=max_time,
+            callback=callback,
+            on_interrupt=on_interrupt,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+        )
+        self.max_support = max_support
+        self.cv = cv
+        self.variant = variant
+        self.slant_tol = slant_tol
+        self.step = step
+        self.bias = bias
+        self.refit = refit
+        self.move = move
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        _check(self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, self.cache_size)
+        _check_move(self.move, bool(self.refit), self.variant)
+        if isinstance(self.cv, Real):
+            self._check_number("cv", low=2, strict=False, whole=True)
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the reference, choose the size, and compress.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :class:`SVC`.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        y, sample_weight = unpack(X, y, sample_weight)
+        rows = self._matrix(X, reset=True)
+        labels = class_labels(rows, y)
+        given = row_weights(sample_weight, None, rows.shape[0])
+        merged = Merged(rows, encode_labels(labels)[1], given, apart=self.kernel == "precomputed")
+        rows, labels, weight = merged.take(rows), labels[merged.first], merged.weight
+        reference = self._reference().fit(rows, labels, weight)
+        for name in ("cv_shares_", "cv_errors_"):
+            self.__dict__.pop(name, None)
+        most = self._chosen_size(reference, rows, labels, merged) if self.max_support is None else self.max_support
+        path = self._path(reference, rows, labels, weight, most)
+        small = path.at()
+        own = ("n_features_in_", "feature_names_in_")
+        self.__dict__.update({k: v for k, v in vars(small).items() if k.endswith("_") and k not in own})
+        self._gamma = small._gamma
+        self.support_ = merged.first[small.support_].astype(np.int32)
+        self.shape_fit_ = (len(merged.group), self.n_features_in_)
+        self.certificate_, self.trace_ = reference.certificate_, reference.trace_
+        self.n_iter_ = reference.n_iter_
+        self.fit_status_ = reference.fit_status_
+        self.n_kernel_evaluations_ = int(reference.n_kernel_evaluations_ + small.n_kernel_evaluations_)
+        self.n_reference_support_ = len(reference.support_)
+        self.guarantee_ = path.guarantee()
+        return self
+
+    def _reference(self) -> SVC:
+        names = SVC().get_params()
+        return SVC(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
+
+    def _path(self, reference: SVC, X: Any, y: Array, sample_weight: Any, most: int) -> SparsePath:
+        return sparsify(
+            reference,
+            X,
+            y,
+            max_support=most,
+            tol=self.slant_tol,
+            step=self.step,
+            variant=self.variant,
+            bias=self.bias,
+            refit=self.refit,
+            move=self.move,
+            sample_weight=sample_weight,
+            cache_size=float(self.cache_size),
+        )
+
+    def _chosen_size(self, reference: SVC, X: Any, y: Array, merged: Merged) -> int:
+        """The fewest support vectors whose held-out error is within a standard error of the least."""
+        pairwise = self.kernel == "precomputed"
+        wrong, total, classes = np.zeros(len(SHARES)), 0.0, len(np.unique(y[merged.weight > 0]))
+        machine = self._reference()
+        machine.set_params(gamma=reference._gamma, checkpoint=None, callback=None, verbose=False)
+        for inner, outer in self._splits(merged, y):
+            train, test = np.flatnonzero(inner), np.flatnonzero(outer)
+            if not len(test) or len(np.unique(y[train])) < max(classes, 2):
+                continue
+            inside = X[train][:, train] if pairwise else X[train]
+            outside = X[test][:, train] if pairwise else X[test]
+            model = machine.fit(inside, y[train], inner[train])
+            sizes = _shares(len(model.support_))
+            path = self._path(model, inside, y[train], inner[train], sizes[-1])
+            wrong += path.errors(outside, y[test], sizes, outer[test]) * float(outer.sum())
+            total += float(outer.sum())
+        sizes = _shares(len(reference.support_))
+        if total == 0:  # classes of a row or two: nothing to choose by
+            return sizes[-1]
+        self.cv_shares_, self.cv_errors_ = np.array(SHARES), wrong / total
+        least = float(self.cv_errors_.min())
+        enough = self.cv_errors_ <= least + np.sqrt(least * (1 - least) / total)
+        return sizes[int(np.argmax(enough))]
+
+    def _splits(self, merged: Merged, y: Array) -> Iterator[tuple[Array, Array]]:
+        """Weights of the distinct rows to train with, and to test with."""
+        if isinstance(self.cv, int | np.integer):
+            fold = folds(merged.identity, encode_labels(y)[1], int(self.cv))
+            for k in range(int(self.cv)):
+                yield merged.weight * (fold != k), merged.weight * (fold == k)
+            return
+        from sklearn.model_selection import check_cv  # takes as long to import as all the rest
+
+        given = np.where(merged.group >= 0, 0, -1)
+        for train, test in check_cv(self.cv, y[merged.group], classifier=True).split(given, y[merged.group]):
+            yield merged.weights_of(np.asarray(train)), merged.weights_of(np.asarray(test))
+
+
+def _shares(support: int) -> list[int]:
+    return [max(1, int(np.ceil(share * support))) for share in SHARES]

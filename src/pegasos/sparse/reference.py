@@ -1,0 +1,260 @@
+"""A fitted kernel classifier, ours or scikit-learn's, taken apart: what compressing it starts from.
+
+More than two classes are pairs (one-vs-one), each a machine of two classes on the rows of those two; or each class has
+a machine against the rest, on all rows (``multi_class="ovr"``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from pegasos.estimators.kernel import SVC
+from pegasos.kernels import functions
+from pegasos.kernels.functions import Kernel
+from pegasos.kernels.gram import NativeRows, SubsetRows, provider
+from pegasos.rows.dataset import unpack
+from pegasos.rows.labels import class_labels
+from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.util.threads import thread_count
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The machine of two classes: g(x) = Σ_r coef_r K(x_r, x) + bias over support vectors r, above 0 for sign +1.
+
+    ``rows`` are the numbers of its rows in X, ``sign`` their labels, ``cost`` the C of each; ``support`` are row
+    numbers in X.
+    """
+
+    rows: Array
+    sign: Array
+    cost: Array
+    support: Array
+    coef: Array
+    bias: float
+
+    @property
+    def squared_cost(self) -> Array:
+        """The C of each row for ½C·slack²: three times the other, so that a slack of ⅔ costs the same."""
+        return 3.0 * self.cost
+
+
+class Reference:
+    """What is known of a model and of the rows it was fitted on.
+
+    Parameters
+    ----------
+    model
+        Fitted ``pegasos.SVC`` or ``sklearn.svm.SVC``.
+    X, y, sample_weight
+        The rows it was fitted on; others are refused.
+    cache_size
+        Megabytes of kernel rows kept.
+    n_jobs
+        Threads.
+    """
+
+    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any, cache_size: float, n_jobs: int | None) -> None:
+        if not isinstance(model, SVC) and not _scikit_learns(model):
+            raise TypeError(
+                f"model is a {type(model).__name__}; sparsify takes a fitted pegasos.SVC or sklearn.svm.SVC"
+            )
+        check_is_fitted(model)
+        self.model, self.threads = model, thread_count(n_jobs)
+        self.shell = _shell(model, n_jobs)
+        y, sample_weight = unpack(X, y, sample_weight)
+        self.X = self.shell._matrix(X, reset=True)
+        labels = class_labels(self.X, y)
+        self.classes = np.asarray(model.classes_)
+        self.codes = self._codes(labels)
+        self._check_rows()
+        given = row_weights(sample_weight, None, self.X.shape[0])
+        weight = np.ones(self.X.shape[0]) if given is None else given
+        lam = getattr(model, "lam", None)
+        C = float(model.C) if lam is None else 1.0 / (float(lam) * float(weight.sum()))
+        self.cost = C * weight * np.asarray(model.class_weight_, dtype=np.float64)[self.codes]
+        self.kernel = self._kernel()
+        self.rows = provider(self.X, self.kernel, cache_size, self.threads)
+        self.pairs = self._pairs()
+
+    @property
+    def m(self) -> int:
+        """Rows."""
+        return int(self.X.shape[0])
+
+    @property
+    def n_support(self) -> int:
+        """Support vectors of the reference."""
+        return len(self.model.support_)
+
+    @property
+    def one_vs_rest(self) -> bool:
+        """Whether each of several classes has a machine against all others."""
+        return len(self.classes) > 2 and int(self.model.dual_coef_.shape[0]) == len(self.classes)
+
+    def _codes(self, labels: Array) -> Array:
+        found, codes = encode_labels(labels)
+        if len(found) != len(self.classes) or not bool(np.all(found == self.classes)):
+            raise ValueError(
+                f"the model was fitted on other data than (X, y): it knows the classes {self.classes.tolist()!r:.200}, "
+                f"y has {found.tolist()!r:.200}"
+            )
+        return codes.astype(np.int64)
+
+    def _check_rows(self) -> None:
+        """Refuse rows on which the model cannot have been fitted."""
+        model, support = self.model, np.asarray(self.model.support_, dtype=np.int64)
+        shape = getattr(model, "shape_fit_", None)
+        if shape is not None and tuple(shape) != tuple(self.X.shape):
+            raise ValueError(
+                f"the model was fitted on other data than (X, y): on {shape[0]} × {shape[1]}, X is "
+                f"{self.X.shape[0]} × {self.X.shape[1]}"
+            )
+        if len(support) and (support.min() < 0 or support.max() >= self.m):
+            raise ValueError(
+                f"the model was fitted on other data than (X, y): it has row {support.max()} as a support vector, X "
+                f"has {self.m} rows"
+            )
+        own = self._classes_of(support)
+        if len(wrong := np.flatnonzero(own != self.codes[support])):
+            r = int(support[wrong[0]])
+            raise ValueError(
+                f"the model was fitted on other data than (X, y): row {r} was of class "
+                f"{self.classes.tolist()[own[wrong[0]]]!r}, y[{r}] is {self.classes.tolist()[self.codes[r]]!r}"
+            )
+        kept = model.support_vectors_
+        if isinstance(model.kernel, str) and model.kernel != "precomputed" and len(support):
+            apart = _apart(kept, self.X[support])
+            if len(apart):
+                raise ValueError(
+                    f"the model was fitted on other data than (X, y): row {support[apart[0]]} of X is not the support "
+                    "vector that the model has for it"
+                )
+
+    def _classes_of(self, support: Array) -> Array:
+        """The class of each support vector, as the model has it.
+
+        They lie class after class; or, as in models of scikit-learn-intelex, in the order of the rows: there the signs
+        of the coefficients tell the classes, which must be as many of each as ``n_support_`` says.
+        """
+        k, counts, y = len(self.classes), np.asarray(self.model.n_support_), self.codes[support]
+        grouped = np.repeat(np.arange(k), counts)
+        if len(grouped) != len(support):
+            raise ValueError("n_support_ of the model does not add up to the number of its support vectors")
+        if self.one_vs_rest or bool(np.all(grouped == y)):
+            return grouped
+        dual = self._dual()
+        if k == 2:
+            signed = (dual[0] > 0).astype(np.int64)
+        else:  # against the classes before its own a vector has coefficients <= 0, against those after it >= 0
+            before = np.arange(k - 1)[:, None] < y
+            signed = y if bool(np.all(np.where(before, dual <= 0, dual >= 0))) else grouped
+        return signed if np.array_equal(np.bincount(signed, minlength=k), counts) else grouped
+
+    def _dual(self) -> Array:
+        dual = self.model.dual_coef_
+        return np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64)
+
+    def _kernel(self) -> Kernel:
+        model = self.model
+        if not isinstance(model.kernel, str):
+            return Kernel("function", function=model.kernel)
+        kernel = functions.resolve(
+            model.kernel, degree=model.degree, gamma=float(getattr(model, "_gamma", 1.0)), coef0=model.coef0
+        )
+        kernel.check_rows(self.X)
+        return kernel
+
+    def _pairs(self) -> list[Pair]:
+        dual, k = self._dual(), len(self.classes)
+        support, bias = np.asarray(self.model.support_, dtype=np.int64), np.asarray(self.model.intercept_)
+        if k == 2:
+            sign = np.where(self.codes == 1, 1.0, -1.0)
+            return [Pair(np.arange(self.m), sign, self.cost, support, dual[0], float(bias[0]))]
+        if self.one_vs_rest:
+            signs = (np.where(self.codes == c, 1.0, -1.0) for c in range(k))
+            return [
+                Pair(np.arange(self.m), sign, self.cost, support[own != 0], own[own != 0], float(b))
+                for sign, own, b in zip(signs, dual, bias, strict=True)
+            ]
+        pairs, codes = [], self.codes[support]
+        for b, (i, j) in zip(bias, combinations(range(k), 2), strict=True):
+            rows = np.flatnonzero((self.codes == i) | (self.codes == j))
+            coef = np.where(codes == i, dual[j - 1], np.where(codes == j, dual[i], 0.0))
+            used = coef != 0
+            sign = np.where(self.codes[rows] == i, 1.0, -1.0)
+            pairs.append(Pair(rows, sign, self.cost[rows], support[used], coef[used], float(b)))
+        return pairs
+
+    def part(self, pair: Pair) -> Any:
+        """Kernel rows of a pair."""
+        return self.rows if len(pair.rows) == self.m else SubsetRows(self.rows, pair.rows)
+
+    def scores(self, pair: Pair, rows: Array, *, rough: bool = False) -> Array:
+        """g of rows of X, without the bias; ``rough``: as accurate as kernel values in the precision of training."""
+        if not len(pair.support):
+            return np.zeros(len(rows))
+        if rough and isinstance(self.rows, NativeRows):
+            return self.rows.rough(pair.support, pair.coef, rows)
+        return np.asarray(self.rows.exact(pair.support, pair.coef, rows))
+
+    def compressed(self, support: Array, coefs: list[Array], biases: list[float]) -> SVC:
+        """A fitted SVC: for each pair the coefficients of the rows ``support``, and the bias."""
+        k = len(self.classes)
+        order = np.argsort(self.codes[support], kind="stable")
+        support = support[order]
+        codes = self.codes[support]
+        if k == 2 or self.one_vs_rest:
+            table = np.stack(coefs)[:, order]
+        else:
+            table = np.zeros((k - 1, len(support)))
+            for (i, j), coef in zip(combinations(range(k), 2), coefs, strict=True):
+                mine = coef[order]
+                table[j - 1] = np.where(codes == i, mine, table[j - 1])
+                table[i] = np.where(codes == j, mine, table[i])
+        out = _shell(self.model, self.shell.n_jobs)
+        out.__dict__.update({k: v for k, v in vars(self.shell).items() if k.endswith("_in_")})
+        out.classes_, out.class_weight_ = self.classes, np.asarray(self.model.class_weight_, dtype=np.float64)
+        out._keep_support(self.X, support)
+        out.n_support_ = np.bincount(codes, minlength=k).astype(np.int32)
+        out.dual_coef_ = out._like_rows(table, self.X)
+        out.intercept_ = np.array(biases, dtype=np.float64)
+        if hasattr(self.model, "_tie_order"):
+            out._tie_order = self.model._tie_order
+        out.shape_fit_, out.fit_status_, out._gamma = self.X.shape, 0, self.kernel.gamma
+        out.n_iter_ = np.ones(len(biases), dtype=np.int32)
+        out.n_kernel_evaluations_ = int(self.rows.evaluations)
+        return out
+
+
+def _scikit_learns(model: Any) -> bool:
+    from sklearn.svm import SVC as ScikitSVC  # takes as long to import as all the rest
+
+    return isinstance(model, ScikitSVC)
+
+
+def _shell(model: Any, n_jobs: int | None) -> SVC:
+    """An SVC with the parameters of the reference, not fitted."""
+    ours = set(SVC().get_params())
+    parameters = {name: value for name, value in model.get_params(deep=False).items() if name in ours}
+    parameters.update(probability=False, verbose=False, callback=None, checkpoint=None)
+    if n_jobs is not None or "n_jobs" not in parameters:
+        parameters["n_jobs"] = n_jobs
+    return SVC(**parameters)
+
+
+def _apart(A: Any, B: Any) -> Array:
+    """The rows in which two matrices differ by more than the rounding of single precision."""
+    if A.shape != B.shape:
+        return np.zeros(1, dtype=np.int64)
+    if sparse.issparse(A) and sparse.issparse(B) and (A != B).nnz == 0:
+        return np.zeros(0, dtype=np.int64)  # as it should be, and told without making them dense
+    A = A.toarray() if sparse.issparse(A) else np.asarray(A)
+    B = B.toarray() if sparse.issparse(B) else np.asarray(B)
+    return np.flatnonzero(~np.isclose(A, B, rtol=1e-6, atol=0).all(axis=1))
