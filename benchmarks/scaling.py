@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import judge
 from benchmarks.adapters import ADAPTERS
 from benchmarks.problems import PROBLEMS, Problem
+from pegasos.fit.engine import Options
 
 ACCURACIES = (0.1, 0.05, 0.02, 0.01)
 
@@ -40,11 +41,11 @@ class Point:
 def pegasos_path(part: Problem, whole: Problem, max_visits: int) -> Iterable[tuple[int, float, float]]:
     """Yield row visits, seconds of stepping, and P on all rows, at visits growing by a quarter each time."""
     from pegasos import losses, solvers
-    from pegasos.problems.linear import Problem as Inner
+    from pegasos.problems.linear import LinearProblem as Inner
     from pegasos.rows.views import examples
 
     inner = Inner(examples(part.X), losses.Hinge(), part.signs()[0], outputs=1, lam=part.lam)
-    engine: Any = solvers.Pegasos().engine(inner, "none", 0)
+    engine: Any = solvers.Pegasos().engine(inner, Options("none", 0))
     (solver,) = engine.lanes.solvers
     visits, seconds, target = 0, 0.0, 5_000
     while visits < max_visits:

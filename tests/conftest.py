@@ -13,11 +13,13 @@ from hypothesis import settings
 
 from pegasos import losses
 from pegasos.fit import loop
+from pegasos.fit.engine import Options
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import LOSSES
-from pegasos.problems.kernel import KernelProblem, Part
-from pegasos.problems.linear import Problem
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.linear import LinearProblem
+from pegasos.problems.part import Part
 from pegasos.rows.views import examples
 
 # Nothing is written beside the sources, which may be read-only; what fails is printed so that it can be tried again.
@@ -75,7 +77,7 @@ def problem(X, y, loss, lam, *, weight=None, bias="none", feature=1.0, threads=1
     """A Problem: integer targets are classes, others ±1 or real."""
     y = np.asarray(y)
     several = y.dtype.kind == "i"
-    return Problem(
+    return LinearProblem(
         examples=examples(X, threads=threads),
         loss=loss,
         target=np.ascontiguousarray(y, dtype=np.int32 if several else np.float64),
@@ -136,5 +138,5 @@ def advance(engine, epochs):
 def solve(p, solver, intercept="none", *, tol=1e-9, max_iter=1000, seed=0):
     """What a fit does, without the warning."""
     solver.check(p, intercept)
-    engine = solver.engine(p, intercept, seed)
+    engine = solver.engine(p, Options(intercept, seed))
     return loop.run(p, engine, loop.Limits(tol, max_iter), loop.Watch())

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from pegasos import _core, losses
+from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.rows.views import encode_labels, row_weights
 from pegasos.solvers import SDCA, SGD, SOLVERS, Auto, InteriorPoint, Norma, Pegasos
@@ -128,12 +129,12 @@ def test_every_checkpoint_is_a_bound(name):
 
 def test_limits():
     p, _ = standard(losses.Hinge(), "free", lam=1e-4)
-    engine = SDCA().engine(p, "unregularized", 0)
+    engine = SDCA().engine(p, Options("unregularized", 0))
     result = run(p, engine, Limits(0.0, 7), Watch())
     assert result.certificate.reason == "max_iter reached"
     assert not result.certificate.converged
     assert 7 <= result.certificate.epochs < 8.5
-    engine = SDCA().engine(p, "unregularized", 0)
+    engine = SDCA().engine(p, Options("unregularized", 0))
     assert run(p, engine, Limits(0.0, 10**9, 0.01), Watch()).certificate.reason == "max_time reached"
 
 
@@ -141,11 +142,11 @@ def test_callback_sees_and_stops():
     p, _ = standard(losses.Hinge(), "none")
     seen = []
 
-    def look(checkpoint):
+    def look(checkpoint, model):
         seen.append(checkpoint)
         return len(seen) == 2
 
-    result = run(p, Pegasos().engine(p, "none", 0), Limits(0.0, 100), Watch(callback=look))
+    result = run(p, Pegasos().engine(p, Options("none", 0)), Limits(0.0, 100), Watch(callback=look))
     assert result.certificate.reason == "stopped by the callback"
     assert len(seen) == len(result.trace) == 2
 
@@ -153,7 +154,7 @@ def test_callback_sees_and_stops():
 def test_progress_is_written_where_asked():
     p, _ = standard(losses.Hinge(), "none")
     stream = io.StringIO()
-    result = run(p, SDCA().engine(p, "none", 0), Limits(1e-6, 1000), Watch(verbose=True, stream=stream))
+    result = run(p, SDCA().engine(p, Options("none", 0)), Limits(1e-6, 1000), Watch(verbose=True, stream=stream))
     lines = stream.getvalue().splitlines()
     assert "relative gap" in lines[0]
     assert len(lines) == 1 + len(result.trace)
@@ -178,8 +179,8 @@ class Interrupted:
 def test_interrupts():
     p, star = standard(losses.Hinge(), "none")
     with pytest.raises(KeyboardInterrupt):
-        run(p, Interrupted(Pegasos().engine(p, "none", 0)), Limits(0.0, 100), Watch())
-    kept = run(p, Interrupted(Pegasos().engine(p, "none", 0)), Limits(0.0, 100), Watch(on_interrupt="keep"))
+        run(p, Interrupted(Pegasos().engine(p, Options("none", 0))), Limits(0.0, 100), Watch())
+    kept = run(p, Interrupted(Pegasos().engine(p, Options("none", 0))), Limits(0.0, 100), Watch(on_interrupt="keep"))
     assert kept.certificate.reason == "interrupted"
     assert kept.certificate.epochs == 2
     assert kept.certificate.dual <= star <= kept.certificate.primal
@@ -212,7 +213,7 @@ def test_scaled_rows_and_regularisation(loss, size):
         assert plain.certificate.converged
         assert scaled.certificate.converged
         assert_allclose(scaled.certificate.primal, plain.certificate.primal, rtol=2e-6)
-        assert_allclose(size * scaled.W, plain.W, atol=5e-3)
+        assert_allclose(size * scaled.model.W, plain.model.W, atol=5e-3)
 
 
 def test_a_perfect_fit_stops():
@@ -240,7 +241,7 @@ def test_auto_resumes_in_every_stage():
     X, y = toy(losses.Hinge(), 60, 4)
     p = problem(X, y, losses.Hinge(), 1.0, bias="free")
     for epochs in (1, 3, 6):
-        straight, first, second = (Auto().engine(p, "unregularized", 0) for _ in range(3))
+        straight, first, second = (Auto().engine(p, Options("unregularized", 0)) for _ in range(3))
         advance(first, epochs)
         second.restore(first.state())
         advance(second, epochs + 3)
@@ -303,10 +304,12 @@ def test_row_weights():
 def test_core_checks_shapes():
     p, _ = standard(losses.Hinge(), "none")
     with pytest.raises(ValueError, match="targets"):
-        SDCA().engine(problem(p.examples.array, p.target[:-1], losses.Hinge(), 0.1), "none", 0)
+        SDCA().engine(problem(p.examples.array, p.target[:-1], losses.Hinge(), 0.1), Options("none", 0))
     with pytest.raises(ValueError, match="weight"):
-        Pegasos(t0=0.0).engine(problem(p.examples.array, p.target, losses.Hinge(), 0.1, weight=np.ones(3)), "none", 0)
-    solver = SDCA().engine(p, "none", 0).lanes.solvers[0]
+        Pegasos(t0=0.0).engine(
+            problem(p.examples.array, p.target, losses.Hinge(), 0.1, weight=np.ones(3)), Options("none", 0)
+        )
+    solver = SDCA().engine(p, Options("none", 0)).lanes.solvers[0]
     with pytest.raises(ValueError, match="u"):
         solver.start(np.zeros((3, 1)), np.zeros((1, 4)), np.zeros(1))
     with pytest.raises(ValueError, match="z"):
@@ -323,7 +326,7 @@ def test_instruction_set_is_named():
 def test_pegasos_remembers_scores():
     """Each row's scores are those of the weights its step began with."""
     p, _ = standard(losses.Hinge(), "none")
-    engine = Pegasos(t0=0.0, batch_size=p.examples.m).engine(p, "none", 0)
+    engine = Pegasos(t0=0.0, batch_size=p.examples.m).engine(p, Options("none", 0))
     with pytest.raises(RuntimeError, match="no scores were kept"):
         engine.lanes.scores(early=0)
     engine.keep_scores()
@@ -342,7 +345,7 @@ def test_sdca_begins_without_rows_that_are_settled():
     p, best = standard(losses.Hinge(), "none")
     y, W = p.target[:, None], np.array([[2.0, -1.0, 0.5, 1.0]])
     Z = p.scores(W, np.zeros(1)) + 0.01
-    engine = SDCA().engine(p, "none", 0)
+    engine = SDCA().engine(p, Options("none", 0))
     (solver,) = engine.lanes.solvers
     engine.leave_out(Z, W)  # of rows with u = 0 those are settled whose margin is 1 or more, and stays so
     assert solver.active == np.count_nonzero(y * Z < 1 + 3 * 0.01) < p.examples.m
@@ -353,7 +356,7 @@ def test_sdca_begins_without_rows_that_are_settled():
     solver.leave_out(10 * y, 0.0)
     assert solver.active == 1
     assert_allclose(run(p, engine, Limits(1e-9, 1000), Watch()).certificate.primal, best, rtol=1e-8)
-    whole = SDCA(shrinking=False).engine(p, "none", 0)
+    whole = SDCA(shrinking=False).engine(p, Options("none", 0))
     whole.lanes.solvers[0].leave_out(10 * y, 0.0)
     assert whole.lanes.solvers[0].active == p.examples.m
 
@@ -367,6 +370,6 @@ def test_auto_leaves_rows_out_only_under_strong_regularisation(strong):
     X[:, 0] = (y * rng.uniform(0, 2, m))[:, None]
     p = problem(X.tocsr(), y, losses.Hinge(), 0.02 if strong else 0.002)
     assert (p.hardness > 10) == strong
-    engine = advance(Auto().engine(p, "none", 0), 1.01)
+    engine = advance(Auto().engine(p, Options("none", 0)), 1.01)
     assert engine.stage == "sdca"
     assert (engine.engine.epochs < 1) == strong

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from pegasos import SDCA, LinearSVC, losses
-from pegasos.problems.linear_certificate import certify
+from pegasos.fit.engine import Options
 
 LOSSES = (losses.Hinge(), losses.SquaredHinge(), losses.SmoothedHinge(gamma=0.5))
 LAYOUTS = {
@@ -31,7 +31,7 @@ def _wide(X):
 
 def engine_of(p, seed=0, **options):
     bias = WAYS[p.bias]
-    return SDCA(**options).engine(p, bias, seed)
+    return SDCA(**options).engine(p, Options(bias, seed))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -147,7 +147,7 @@ def test_a_state_of_either_precision_goes_on():
         due = straight.due(1e-8)
         assert other.due(1e-8) == due
         if due:
-            bounds = certify(p, *straight.model(), straight.duals())
+            bounds = p.certify(straight.point())
             straight.learn(bounds)
             other.learn(bounds)
         straight.advance()
@@ -164,7 +164,7 @@ def test_no_progress_means_double_precision():
     """Rounding that stops single precision before its limit is noticed."""
     X, y = toy(losses.Hinge(), 120, 5, classes=3)
     engine = advance(engine_of(problem(X, y, losses.Hinge(), 0.02)), 2)
-    bounds = certify(engine.problem, *engine.model(), engine.duals())
+    bounds = engine.problem.certify(engine.point())
     engine.learn(bounds)
     assert engine.single
     u, spent = engine.lanes.duals(), engine.epochs

@@ -15,13 +15,16 @@ from sklearn.svm import SVC as ScikitSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from pegasos import SMO, SVC, io
+from pegasos.fit.engine import Options
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.kernels.pairs import PairMachine, class_starts, pair_count, pairs_of
 from pegasos.losses import Hinge
 from pegasos.problems import pair_visits
-from pegasos.problems.kernel import KernelProblem, Part
-from pegasos.problems.pairs import PairIndices, PairParts, PairProblem
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.pair_parts import PairIndices, PairParts
+from pegasos.problems.pairs import PairProblem
+from pegasos.problems.part import Part
 from pegasos.solvers.kernel import whole_smo
 
 
@@ -219,7 +222,7 @@ def many(classes=6, each=8):
 def test_resumed_is_straight(kind, together, monkeypatch):
     monkeypatch.setattr(whole_smo, "WORK", 1)
     monkeypatch.setattr(pair_visits, "TOGETHER", together)
-    engine = SMO().engine(many()[kind], tol=1e-6, max_steps=None, seed=0)
+    engine = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
     assert isinstance(engine, whole_smo.WholeSMOEngine)
     states = []
     while not engine.due(1e-6):
@@ -227,7 +230,7 @@ def test_resumed_is_straight(kind, together, monkeypatch):
         engine.advance()
     assert len(states) >= engine.problem.parts / 2
     for state in states[:: len(states) // 4]:
-        resumed = SMO().engine(many()[kind], tol=1e-6, max_steps=None, seed=0)
+        resumed = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
         resumed.restore(state)
         while not resumed.due(1e-6):
             resumed.advance()
@@ -239,7 +242,7 @@ def test_resumed_is_straight(kind, together, monkeypatch):
 
 @pytest.mark.parametrize("kind", [0, 1])
 def test_a_state_is_believed_in_nothing(kind):
-    engine = SMO().engine(many()[kind], tol=1e-3, max_steps=None, seed=0)
+    engine = SMO().engine(many()[kind], Options(tol=1e-3, seed=0))
     engine.advance()
     good = engine.state()
     moved = good["gamma"].copy()
@@ -253,7 +256,7 @@ def test_a_state_is_believed_in_nothing(kind):
         ("steps", good["steps"] + 0.5, "not whole"),
         ("aim", -good["aim"], "outside"),
     ):
-        fresh = SMO().engine(many()[kind], tol=1e-3, max_steps=None, seed=0)
+        fresh = SMO().engine(many()[kind], Options(tol=1e-3, seed=0))
         with pytest.raises(ValueError, match=message):
             fresh.restore(good | {name: value})
 
@@ -267,18 +270,12 @@ def test_steps_are_limited_for_each_pair():
     assert model.certificate_.dual <= SVC(C=100, tol=1e-6).fit(X, y).certificate_.primal <= model.certificate_.primal
 
 
-def test_the_callback_sees_the_variables_of_one_pair_after_the_other():
+def test_the_callback_sees_what_would_be_fitted():
     X, y = blobs(5, [3, 4, 5, 6, 2])
     seen = []
     model = SVC(gamma=0.4, callback=seen.append).fit(X, y)
-    begin, table = 0, model._pair_machine().table()
-    for p, (i, j) in enumerate(combinations(range(5), 2)):
-        rows = np.flatnonzero((y == i) | (y == j))
-        gamma = np.zeros(len(y))
-        gamma[model.support_] = table[p]
-        assert_array_equal(seen[-1].coef[begin : begin + len(rows)], gamma[rows])
-        begin += len(rows)
-    assert begin == len(seen[-1].coef)
+    assert_array_equal(seen[-1].coef, model.dual_coef_)
+    assert_array_equal(seen[-1].support, model.support_)
     assert_array_equal(seen[-1].intercept, model.intercept_)
 
 

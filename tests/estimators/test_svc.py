@@ -18,6 +18,7 @@ from sklearn.metrics import pairwise
 
 from pegasos import SMO, SVC, SVR, LinearSVC
 from pegasos.estimators import kernel
+from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.solvers import resolve_kernel
@@ -340,13 +341,13 @@ def test_ill_conditioned_kernels_are_solved():
 @pytest.mark.parametrize("regression", [False, True])
 def test_resumed_is_straight(regression):
     solver = SMO(working_set=32)
-    straight = solver.engine(problem(regression=regression), tol=1e-6, max_steps=None, seed=0)
+    straight = solver.engine(problem(regression=regression), Options(tol=1e-6, seed=0))
     states = []
     while straight.stuck is None and not straight.due(1e-6):
         states.append(straight.state())
         straight.advance()
     for state in states[:: max(1, len(states) // 4)]:
-        resumed = solver.engine(problem(regression=regression), tol=1e-6, max_steps=None, seed=0)
+        resumed = solver.engine(problem(regression=regression), Options(tol=1e-6, seed=0))
         resumed.restore(state)
         while not resumed.due(1e-6):
             resumed.advance()
@@ -357,7 +358,7 @@ def test_resumed_is_straight(regression):
 
 
 def test_a_state_is_believed_in_nothing():
-    engine = SMO(working_set=32).engine(problem(), tol=1e-3, max_steps=None, seed=0)
+    engine = SMO(working_set=32).engine(problem(), Options(tol=1e-3, seed=0))
     engine.advance()
     good = engine.state()
     for name, bad in (
@@ -369,12 +370,12 @@ def test_a_state_is_believed_in_nothing():
         ("wide", good["wide"] + 7),
     ):
         with pytest.raises(ValueError, match="state"):
-            SMO(working_set=32).engine(problem(), tol=1e-3, max_steps=None, seed=0).restore(good | {name: bad})
+            SMO(working_set=32).engine(problem(), Options(tol=1e-3, seed=0)).restore(good | {name: bad})
 
 
 def test_the_loop_records_and_counts():
     p = problem()
-    engine = SMO(working_set=32).engine(p, tol=1e-6, max_steps=None, seed=0)
+    engine = SMO(working_set=32).engine(p, Options(tol=1e-6, seed=0))
     result = run(p, engine, Limits(1e-6, 10**9), Watch())
     assert result.certificate.converged
     assert len(result.certificate.primal_per_class) == 2

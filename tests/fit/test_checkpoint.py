@@ -25,10 +25,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import SDCA, SVR, LinearSVC, LinearSVR, Pegasos
-from pegasos.fit import fingerprint, resume
+from pegasos.fit import resume
 from pegasos.fit.interrupt import Interrupts
 from pegasos.fit.resume import CheckpointFile, Header, read, read_header, write
 from pegasos.solvers.linear import auto
+from pegasos.util import digests
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="forks, kills or limits processes")
 
@@ -547,17 +548,17 @@ def test_any_changed_entry_changes_the_digest(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     wide = rng.standard_normal((data.draw(st.integers(900, 1100)), 7)).astype(data.draw(st.sampled_from(["f4", "f8"])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fingerprint, "HASHED", hashed)
-        patch.setattr(fingerprint, "PIECE", 1 << 14)
+        patch.setattr(digests, "HASHED", hashed)
+        patch.setattr(digests, "PIECE", 1 << 14)
         X = wide[:, :4] if data.draw(st.booleans()) else wide  # gaps between the rows
-        before = fingerprint.digest(X)
-        assert before == fingerprint.digest(np.ascontiguousarray(X))
+        before = digests.digest(X)
+        assert before == digests.digest(np.ascontiguousarray(X))
         changed = X.copy()
         i, j = data.draw(st.integers(0, len(X) - 1)), data.draw(st.integers(0, X.shape[1] - 1))
         changed[i, j] = np.nextafter(changed[i, j], np.inf, dtype=X.dtype)
-        assert fingerprint.digest(changed) != before
-        assert fingerprint.digest(X[:, ::-1].copy()) != before
-        assert fingerprint.digest(X[:-1]) != before
+        assert digests.digest(changed) != before
+        assert digests.digest(X[:, ::-1].copy()) != before
+        assert digests.digest(X[:-1]) != before
 
 
 def test_estimators_are_cloned_with_their_checkpoint(path):
@@ -574,7 +575,7 @@ def nothing_trained(monkeypatch):
     def never(*args):
         raise AssertionError("trained")
 
-    monkeypatch.setattr("pegasos.estimators.linear_model.run", never)
+    monkeypatch.setattr("pegasos.estimators.base.run", never)
 
 
 def test_bad_paths_are_refused_before_training(tmp_path, monkeypatch):

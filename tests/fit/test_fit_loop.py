@@ -19,14 +19,16 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos, losses
+from pegasos import SDCA, SGD, SVC, LinearSVC, LinearSVR, Norma, Pegasos, losses
 from pegasos.datasets import make_text
 from pegasos.fit import loop as fit_loop
+from pegasos.fit.engine import Options
 from pegasos.fit.resume import CheckpointFile
 from pegasos.fit.trace import FIELDS
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import certify
+from pegasos.problems.base import Point
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import examples
+from pegasos.solvers.linear.engine import LinearEngine
 
 
 @pytest.fixture(scope="module")
@@ -172,16 +174,18 @@ def test_the_warning_about_rounding_does_not_blame_the_features():
     assert "max_iter" not in text
 
 
-class Scripted:
+class Scripted(LinearEngine):
     """An engine that offers the models it is given, one after the other, and no dual point but at first."""
 
-    eager, stuck = False, None
-
     def __init__(self, models, u):
-        self.models, self.u, self.epochs = models, u, 0.0
+        self.models, self.u, self.passes = models, u, 0.0
+
+    @property
+    def epochs(self):
+        return self.passes
 
     def advance(self):
-        self.epochs += 1
+        self.passes += 1
 
     def due(self, tol):
         return True
@@ -192,22 +196,19 @@ class Scripted:
     def duals(self):
         return self.u if self.epochs == 1 else np.full_like(self.u, np.nan)
 
-    def learn(self, bounds):
-        pass
-
     def state(self):
         return {"epochs": np.array([self.epochs])}
 
     def restore(self, state):
-        self.epochs = float(state["epochs"][0])
+        self.passes = float(state["epochs"][0])
 
 
 def scripted(iris, limit, **watch):
     """A fit of three classes, bad at first, then good in the second class, in the last, and broken in the end."""
     X, y = iris
-    p = Problem(examples(X), losses.Hinge(), y.astype(np.int32), 3, 0.01, bias="free")
+    p = LinearProblem(examples(X), losses.Hinge(), y.astype(np.int32), 3, 0.01, bias="free")
     best = LinearSVC(lam=0.01, tol=1e-6).fit(X, y)
-    u = SDCA().engine(p, "unregularized", 0)
+    u = SDCA().engine(p, Options("unregularized", 0))
     u.advance()
     models = []
     for step in range(5):
@@ -224,28 +225,41 @@ def scripted(iris, limit, **watch):
 
 def test_every_part_keeps_its_best_weights_and_bound(iris):
     seen = []
-    p, models, result = scripted(iris, 5, callback=seen.append)
-    each = np.array([certify(p, W, b, None).primal for W, b in models])
+    p, models, result = scripted(iris, 5, callback=lambda _, model: seen.append(model.W))
+    each = np.array([p.certify(Point(Weights(W, b))).primal for W, b in models])
     assert each.argmin(axis=0).tolist() == [0, 1, 2]
     expected = np.stack([models[each[:, k].argmin()][0][k] for k in range(3)])
-    np.testing.assert_array_equal(result.W, expected)
+    np.testing.assert_array_equal(result.model.W, expected)
     c = result.certificate
     assert c.primal_per_class == tuple(each.min(axis=0))
-    np.testing.assert_allclose(certify(p, result.W, result.b, None).primal, c.primal_per_class, rtol=1e-12)
+    np.testing.assert_allclose(
+        p.certify(Point(Weights(result.model.W, result.model.b))).primal, c.primal_per_class, rtol=1e-12
+    )
     assert all(dual > 0 for dual in c.dual_per_class)
     assert c.dual == result.trace[0].dual  # the only bound there was
     assert [point.gap for point in result.trace] == sorted((point.gap for point in result.trace), reverse=True)
-    np.testing.assert_array_equal(seen[-1].coef, result.W)  # a callback sees what would be returned
-    assert result.u is None  # those of the end were none
+    np.testing.assert_array_equal(seen[-1], result.model.W)  # a callback sees what would be returned
+    assert result.duals is None  # those of the end were none
 
 
-def test_what_a_callback_does_to_its_weights_stays_with_it(iris):
+@pytest.mark.parametrize("model", [LinearSVC(solver="sdca"), SVC(), SVC(multi_class="ovr"), SVC(kernel="sigmoid")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_a_callback_does_to_its_weights_stays_with_it(iris, model):
+    """And it is told what the fitted attributes would be."""
+    seen = []
+
     def spoil(point):
+        seen.append((point.coef.copy(), point.intercept.copy(), point.support))
         point.coef[:] = 7.0
         point.intercept[:] = 7.0
 
-    _, _, result = scripted(iris, 5, callback=spoil)
-    np.testing.assert_array_equal(result.W, scripted(iris, 5)[2].W)
+    alone, spoilt = clone(model).fit(*iris), clone(model).set_params(callback=spoil).fit(*iris)
+    coef, intercept, support = seen[-1]
+    if isinstance(model, SVC):
+        np.testing.assert_array_equal(support, spoilt.support_)
+    for found, name in ((coef, "dual_coef_" if isinstance(model, SVC) else "coef_"), (intercept, "intercept_")):
+        np.testing.assert_array_equal(found, getattr(spoilt, name))
+        np.testing.assert_array_equal(found, getattr(alone, name))
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 4])
@@ -255,8 +269,8 @@ def test_the_best_outlives_the_process(iris, tmp_path, stop):
     scripted(iris, stop, file=CheckpointFile(path, 30.0, {}))
     assert path.exists()
     resumed = scripted(iris, 5, file=CheckpointFile(path, 30.0, {}))[2]
-    np.testing.assert_array_equal(resumed.W, straight.W)
-    np.testing.assert_array_equal(resumed.b, straight.b)
+    np.testing.assert_array_equal(resumed.model.W, straight.model.W)
+    np.testing.assert_array_equal(resumed.model.b, straight.model.b)
     assert resumed.certificate.primal_per_class == straight.certificate.primal_per_class
     assert resumed.certificate.dual_per_class == straight.certificate.dual_per_class
 
@@ -264,20 +278,20 @@ def test_the_best_outlives_the_process(iris, tmp_path, stop):
 def test_an_engine_may_say_that_its_last_model_is_wanted(iris, monkeypatch):
     monkeypatch.setattr(Scripted, "returns_last", True, raising=False)
     _, models, result = scripted(iris, 4)
-    np.testing.assert_array_equal(result.W, models[3][0])
+    np.testing.assert_array_equal(result.model.W, models[3][0])
     assert result.certificate.dual == result.trace[0].dual
 
 
 def test_an_interrupt_keeps_the_best(iris):
     seen = []
 
-    def interrupt(point):
+    def interrupt(point, model):
         seen.append(point.epochs)
         if seen[-1] == 4 and seen.count(4) == 1:
             raise KeyboardInterrupt
 
     _, _, result = scripted(iris, 9, callback=interrupt, on_interrupt="keep")
-    np.testing.assert_array_equal(result.W, scripted(iris, 5)[2].W)
+    np.testing.assert_array_equal(result.model.W, scripted(iris, 5)[2].model.W)
 
 
 # --- optima that are nearly zero, or zero ----------------------------------------------------------------------------

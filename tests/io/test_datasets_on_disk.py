@@ -22,6 +22,7 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos, _core, io
+from pegasos.fit.engine import Options
 from pegasos.io.data import convert, csv_source, npz_source
 
 pa = pytest.importorskip("pyarrow")
@@ -810,11 +811,11 @@ def test_a_chunked_run_resumes_to_the_same_bits(solver):
 
     X, y = rows(400, 6)
     p = problem(X, y.astype(float), losses.Hinge(), 1e-2)
-    straight, halted = (solver.engine(p, "none", 5) for _ in range(2))
+    straight, halted = (solver.engine(p, Options("none", 5)) for _ in range(2))
     for _ in range(3):
         straight.lanes.solvers[0].advance(130)
         halted.lanes.solvers[0].advance(130)
-    resumed = solver.engine(p, "none", 5)
+    resumed = solver.engine(p, Options("none", 5))
     resumed.restore(halted.state())
     for engine in (straight, resumed):
         while engine.epochs < 4:

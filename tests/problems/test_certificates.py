@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from pegasos import _core, losses
-from pegasos.problems.base import Bounds
-from pegasos.problems.linear_certificate import certify, dual_value, feasible
+from pegasos.fit.engine import Options
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.linear import Weights, dual_value, feasible
 from pegasos.solvers import SGD, Norma, Pegasos
 
 every = pytest.mark.parametrize("loss", CASES, ids=repr)
@@ -45,7 +46,7 @@ def random_point(p, rng):
     W, b = scale * rng.normal(size=(p.outputs, p.examples.n)), scale * rng.normal(size=p.outputs)
     if p.bias == "none":
         b = np.zeros(p.outputs)
-    return W, b, scale * rng.normal(size=(p.examples.m, p.outputs))
+    return Point(Weights(W, b), scale * rng.normal(size=(p.examples.m, p.outputs)))
 
 
 def slack(value):
@@ -72,7 +73,7 @@ def targets(p, part):
 @given(seed=seeds)
 def test_any_point_is_a_sandwich(loss, bias, seed):
     p, rng = random_problem(loss, bias, seed)
-    sandwiched(p, certify(p, *random_point(p, rng)))
+    sandwiched(p, p.certify(random_point(p, rng)))
 
 
 @pytest.mark.parametrize("loss", [losses.Hinge(), losses.Log()], ids=repr)
@@ -81,7 +82,7 @@ def test_any_point_is_a_sandwich(loss, bias, seed):
 @given(seed=seeds)
 def test_any_point_is_a_sandwich_one_vs_rest(loss, bias, seed):
     p, rng = random_problem(loss, bias, seed, classes=4)
-    bounds = certify(p, *random_point(p, rng))
+    bounds = p.certify(random_point(p, rng))
     assert bounds.primal.shape == bounds.dual.shape == (4,)
     sandwiched(p, bounds)
 
@@ -91,11 +92,11 @@ def test_any_point_is_a_sandwich_one_vs_rest(loss, bias, seed):
 def test_values_match_the_oracle(loss, bias):
     """P of the point given, and D of the dual point made feasible."""
     p, rng = random_problem(loss, bias, 1)
-    W, b, u = random_point(p, rng)
-    bounds = certify(p, W, b, u)
+    point = random_point(p, rng)
+    (W, b), u, bounds = point.model, point.duals, p.certify(point)
     options = {"loss": oracle(loss), "lam": p.lam, "weight": p.weight}
     if bias == "free" and not p.joint:
-        b = bounds.b  # replaced by the best for these weights
+        b = bounds.model.b  # replaced by the best for these weights
     w, offset = (W, b) if p.joint else (W[0], b[0])
     P = o.primal(p.examples.array, p.target, w, offset, **options)
     if bias == "feature":
@@ -114,7 +115,7 @@ def test_values_match_the_oracle(loss, bias):
 @given(seed=seeds)
 def test_free_bias_balances_the_dual_point(loss, seed):
     p, rng = random_problem(loss, "free", seed)
-    u = feasible(p, random_point(p, rng)[2])
+    u = feasible(p, random_point(p, rng).duals)
     assert np.abs(p.c @ u).max() <= 1e-10 * p.total * (1 + np.abs(u).max())
     assert np.isfinite(oracle(loss).conjugate(u if p.joint else u[:, 0], p.target)).all()
 
@@ -135,7 +136,7 @@ def test_the_optimum_certifies_itself(loss, bias):
     star = optimum(p)[0]
     W, u = (star.w, star.u) if p.joint else (star.w[None], star.u[:, None])
     b = np.broadcast_to(np.asarray(star.b, dtype=float), (p.outputs,)).copy()
-    bounds = certify(p, np.ascontiguousarray(W), b, u)
+    bounds = p.certify(Point(Weights(np.ascontiguousarray(W), b), u))
     assert_allclose(bounds.primal[0], star.primal, rtol=1e-9)
     assert 0 <= bounds.gap[0] <= 1e-7 * star.primal + 1e-12
 
@@ -143,9 +144,9 @@ def test_the_optimum_certifies_itself(loss, bias):
 @pytest.mark.parametrize("loss", SCALAR, ids=repr)
 def test_free_bias_is_the_best_one(loss):
     p, rng = random_problem(loss, "free", 4)
-    W, b, _ = random_point(p, rng)
-    bounds = certify(p, W, b, None)
-    assert_allclose(bounds.Z, p.scores(W, bounds.b), rtol=1e-12, atol=1e-12)
+    (W, b) = random_point(p, rng).model
+    bounds = p.certify(Point(Weights(W, b)))
+    assert_allclose(bounds.scores, p.scores(W, bounds.model.b), rtol=1e-12, atol=1e-12)
     best = o.best_bias(p.examples.array @ W[0], p.target, loss=oracle(loss), weight=p.weight)
     options = {"loss": oracle(loss), "lam": p.lam, "weight": p.weight}
     assert_allclose(bounds.primal[0], o.primal(p.examples.array, p.target, W[0], best, **options), rtol=1e-10)
@@ -153,8 +154,7 @@ def test_free_bias_is_the_best_one(loss):
 
 def test_no_dual_point_is_no_lower_bound():
     p, rng = random_problem(losses.Hinge(), "none", 5)
-    W, b, _ = random_point(p, rng)
-    assert certify(p, W, b, None).dual.tolist() == [-np.inf]
+    assert p.certify(Point(random_point(p, rng).model)).dual.tolist() == [-np.inf]
 
 
 @pytest.mark.parametrize("loss", [losses.Hinge(), losses.Squared(), losses.CrammerSinger()], ids=repr)
@@ -165,7 +165,7 @@ def test_one_class_only_has_a_free_bias(loss):
     c = np.append(np.ones(39), 0.0) if loss.kind == "joint" else None
     p = problem(X, y, loss, 0.1, weight=c, bias="free")
     W, b = np.zeros((p.outputs, 4)), 100.0 * (np.arange(p.outputs) == 0) if p.joint else np.zeros(1)
-    bounds = certify(p, W, b, np.ones((40, p.outputs)))
+    bounds = p.certify(Point(Weights(W, b), np.ones((40, p.outputs))))
     assert_allclose([bounds.primal[0], bounds.dual[0]], 0.0, atol=1e-12)
 
 
@@ -213,10 +213,10 @@ def test_runs_never_exceed_the_optimum(name, weighted):
     p = run_problem(losses.Hinge(), intercept, weighted=weighted)
     best = optimum(p)
     for seed in range(15):
-        engine = solver.engine(p, intercept, seed)
+        engine = solver.engine(p, Options(intercept, seed))
         for rows in (40, 40, 17, 23, 40, 40, 9):
             engine.lanes.solvers[0].advance(rows)
-            sandwiched(p, certify(p, *engine.model(), engine.duals()), best)
+            sandwiched(p, p.certify(engine.point()), best)
 
 
 @every
@@ -226,10 +226,10 @@ def test_runs_never_exceed_the_optimum_any_loss(loss, name):
     p = run_problem(loss, intercept, weighted=True, lam=1.0)
     best = optimum(p)
     for seed in range(4):
-        engine = solver.engine(p, intercept, seed)
+        engine = solver.engine(p, Options(intercept, seed))
         for rows in (40, 25, 15):
             engine.lanes.solvers[0].advance(rows)
-            sandwiched(p, certify(p, *engine.model(), engine.duals()), best)
+            sandwiched(p, p.certify(engine.point()), best)
 
 
 def raw_excess(sampling, rows, *, lam=0.1, seeds=30):
@@ -270,7 +270,7 @@ def test_dual_point_is_at_least_as_good_as_the_free_certificate(loss):
     """D(ū) ≥ S/Ω − (λ/2)‖w‖² by Jensen, with equality for piecewise linear losses."""
     X, y = toy(loss)
     p = problem(X, y, loss, 1.0)
-    engine = advance(Pegasos(t0=0.0).engine(p, "none", 3), 1)
+    engine = advance(Pegasos(t0=0.0).engine(p, Options("none", 3)), 1)
     order = _core.epoch_order(40, 2, 3, 0)
     W = o.pegasos(X, y, order, lam=1.0, loss=oracle(loss))
     free = o.free_certificate(X, y, order, W, lam=1.0, loss=oracle(loss)).dual
@@ -287,7 +287,7 @@ def test_the_window_tightens(loss):
     p = problem(X, y, loss, 0.1)
     star = optimum(p)[0].primal
     below = []
-    engine = Pegasos().engine(p, "none", 0)
+    engine = Pegasos().engine(p, Options("none", 0))
     for epochs in (1, 4, 16, 64):
         advance(engine, epochs)
         below.append(star - dual_value(p, engine.duals())[0])
@@ -300,7 +300,7 @@ def test_window_beats_the_whole_history():
     X, y = toy(losses.Hinge(), 60, 4)
     p = problem(X, y, losses.Hinge(), 0.03)
     star = optimum(p)[0].primal
-    engine = advance(Pegasos(t0=0.0).engine(p, "none", 0), 32)
+    engine = advance(Pegasos(t0=0.0).engine(p, Options("none", 0)), 32)
     order = np.concatenate([_core.epoch_order(60, 2, 0, e) for e in range(32)])
     W = o.pegasos(X, y, order, lam=0.03, loss="hinge")
     whole = o.free_certificate(X, y, order, W, lam=0.03, loss="hinge")

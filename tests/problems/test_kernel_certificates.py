@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import SBP, SVC, SVR, LinearSVC, Nystroem, load, save
+from pegasos.fit.engine import Options
 from pegasos.kernels import definite as definite_module
 from pegasos.kernels.functions import NATIVE, Kernel
 from pegasos.kernels.gram import NativeRows
@@ -92,7 +93,7 @@ def test_running_scores_are_within_their_bounds(solver, kernel, regression, monk
     y = X[:, 0] + rng.normal(size=300) if regression else np.sign(X[:, 0] - 2 + rng.normal(size=300))
     loss = EpsilonInsensitive(0.1) if regression else Hinge()
     p = kernel_problem(X, y, loss, 1e-3, kernel=kernel, bias="free")
-    engine = solver.engine(p, tol=1e-3, max_steps=3000, seed=0)
+    engine = solver.engine(p, Options(tol=1e-3, max_steps=3000, seed=0))
     assert p.rows(0).single
     for _ in range(40):
         engine.advance()
@@ -133,7 +134,7 @@ def test_an_interrupt_between_dual_variables_and_scores_spoils_nothing(monkeypat
         return add(self, rows, coef, F)
 
     add = NativeRows.add
-    monkeypatch.setattr("pegasos.problems.kernel_certificate.FEW", -1)
+    monkeypatch.setattr("pegasos.problems.kernel.FEW", -1)
     monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FEW", -1)
     monkeypatch.setattr(NativeRows, "add", interrupted)
     model = SVC(gamma=1.0, solver=SMO(working_set=8), on_interrupt="keep").fit(X, y)

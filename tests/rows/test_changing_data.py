@@ -23,6 +23,7 @@ from scipy import sparse
 import pegasos
 import pegasos.solvers
 from pegasos import LinearSVC, LinearSVR, SVC, io
+from pegasos.fit.engine import Options
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -69,7 +70,7 @@ def test_no_index_leads_out_of_the_weights():
                         target = 2.0 * y - 1 if classes == 2 and loss == "hinge" else y.astype(np.int32)
                         outputs = 1 if target.dtype == np.float64 else classes
                         task = model._problem(data, model._loss(), target, outputs, None)
-                        engine = kind.engine(task, "unregularized", 0)
+                        engine = kind.engine(task, Options("unregularized", 0))
                         engine.advance()
                         wrong = rng.integers(-2**31, 2**31, len(X.indices))
                         X.indices[:] = wrong if index == np.int32 else wrong * 2**20

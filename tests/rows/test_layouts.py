@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from pegasos import _core, losses
+from pegasos.fit.engine import Options
 from pegasos.rows.views import examples, view
 from pegasos.solvers import SDCA, InteriorPoint, Pegasos
 
@@ -167,7 +168,7 @@ def test_sparse_rows_of_any_length(dtype, index):
     y = np.where(rng.random(71) < 0.5, 1.0, -1.0)
     for solver in (SDCA(), Pegasos(batch_size=3)):
         engines = [
-            advance(solver.engine(problem(X, y, losses.Hinge(), 0.05, bias="feature"), "feature", 0), 4)
+            advance(solver.engine(problem(X, y, losses.Hinge(), 0.05, bias="feature"), Options("feature", 0)), 4)
             for X in (A, dense)
         ]
         for mine, theirs in zip(engines[0].model(), engines[1].model(), strict=True):
@@ -195,7 +196,7 @@ def test_threads_give_the_same_bits_of_a_fit(kind):
     y = np.where(np.random.default_rng(1).random(A.shape[0]) < 0.4, 1.0, -1.0)
     for solver, loss in ((InteriorPoint(), losses.Hinge()), (InteriorPoint(), losses.Log()), (SDCA(), losses.Hinge())):
         one, two = (
-            advance(solver.engine(problem(A, y, loss, 0.01, bias="free", threads=t), "unregularized", 0), 4)
+            advance(solver.engine(problem(A, y, loss, 0.01, bias="free", threads=t), Options("unregularized", 0)), 4)
             for t in (1, 2)
         )
         assert np.array_equal(one.model()[0], two.model()[0])
@@ -207,7 +208,9 @@ def test_threads_give_the_same_bits_of_many_classes(monkeypatch):
     A = tall("dense")[:1000]
     y = np.arange(1000) % 19
     one, two = (
-        advance(SDCA().engine(problem(A, y, losses.Hinge(), 0.01, bias="free", threads=t), "unregularized", 0), 3)
+        advance(
+            SDCA().engine(problem(A, y, losses.Hinge(), 0.01, bias="free", threads=t), Options("unregularized", 0)), 3
+        )
         for t in (1, 2)
     )
     assert np.array_equal(one.model()[0], two.model()[0])
@@ -235,7 +238,7 @@ def test_solvers(layout, name, classes):
     weights = []
     for A in (X, LAYOUTS[layout](X)):
         p = problem(A, y, losses.Hinge(), 0.05, bias="feature")
-        weights.append(np.column_stack(advance(SOLVERS[name].engine(p, "feature", 0), 5).model()))
+        weights.append(np.column_stack(advance(SOLVERS[name].engine(p, Options("feature", 0)), 5).model()))
     assert_allclose(weights[1], weights[0], rtol=1e-8, atol=1e-9)
 
 
@@ -244,12 +247,12 @@ def test_joint_losses_of_any_layout():
     for loss in (losses.CrammerSinger(), losses.Multinomial()):
         y = toy(loss, 30)[1]
         expected = {
-            s: advance(SOLVERS[s].engine(problem(X, y, loss, 0.05), "none", 0), 4).model()[0]
+            s: advance(SOLVERS[s].engine(problem(X, y, loss, 0.05), Options("none", 0)), 4).model()[0]
             for s in ("pegasos", "sdca")
         }
         for make in LAYOUTS.values():
             for s, W in expected.items():
-                got = advance(SOLVERS[s].engine(problem(make(X), y, loss, 0.05), "none", 0), 4).model()[0]
+                got = advance(SOLVERS[s].engine(problem(make(X), y, loss, 0.05), Options("none", 0)), 4).model()[0]
                 assert_allclose(got, W, rtol=1e-8, atol=1e-9)
 
 
@@ -265,8 +268,8 @@ def test_memory_maps_are_read_where_they_lie(tmp_path):
     p = problem(mapped, toy(losses.Hinge(), 200)[1], losses.Hinge(), 0.1)
     assert p.examples.array is mapped
     for solver in SOLVERS.values():
-        plain = advance(solver.engine(problem(X, p.target, losses.Hinge(), 0.1), "none", 0), 3).model()[0]
-        assert np.array_equal(advance(solver.engine(p, "none", 0), 3).model()[0], plain)
+        plain = advance(solver.engine(problem(X, p.target, losses.Hinge(), 0.1), Options("none", 0)), 3).model()[0]
+        assert np.array_equal(advance(solver.engine(p, Options("none", 0)), 3).model()[0], plain)
     del mapped, p
     assert path.read_bytes() == before
 
@@ -291,7 +294,7 @@ def test_inputs_are_left_alone(kind):
     kept = [a.copy() for a in parts]
     p = problem(A, toy(losses.Hinge(), 30)[1], losses.Hinge(), 0.1)
     for solver in SOLVERS.values():
-        advance(solver.engine(p, "none", 0), 3)
+        advance(solver.engine(p, Options("none", 0)), 3)
     now = (A,) if kind == "dense" else (A.data, A.indices, A.indptr)
     assert all(np.array_equal(a, b) for a, b in zip(kept, now, strict=True))
 

@@ -13,7 +13,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.svm import LinearSVC as LiblinearSVC
 
 from pegasos import LinearSVC, LinearSVR, losses
-from pegasos.problems.linear_certificate import certify, feasible
+from pegasos.fit.engine import Options
+from pegasos.problems.base import Point
+from pegasos.problems.linear import Weights, feasible
 from pegasos.solvers import SDCA, Auto, CuttingPlane, InteriorPoint, Pegasos
 from pegasos.solvers.linear.bias_search import lowest
 
@@ -231,7 +233,7 @@ def test_batch_slopes_are_balanced(loss):
     """Each batch's slopes add up to zero, so whole epochs give a dual point that needs no repair."""
     X, y = toy(loss, 60, 4)
     p = problem(X, y, loss, 0.5, bias="free")
-    u = advance(Pegasos(batch_size=20).engine(p, "batch", 0), 3).duals()
+    u = advance(Pegasos(batch_size=20).engine(p, Options("batch", 0)), 3).duals()
     assert abs(float(u.sum())) <= 1e-9 * max(1.0, float(np.abs(u).sum()))
     assert_allclose(feasible(p, u), u, atol=1e-9)
 
@@ -262,5 +264,5 @@ def test_certify_replaces_the_bias():
     X, y = centred()
     p = problem(X, y, losses.Hinge(), 0.05, bias="free")
     W = np.ones((1, 4))
-    values = {float(certify(p, W, np.array([b]), None).primal[0]) for b in (-5.0, 0.0, 7.0)}
+    values = {float(p.certify(Point(Weights(W, np.array([b])))).primal[0]) for b in (-5.0, 0.0, 7.0)}
     assert max(values) - min(values) < 1e-12

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import SDCA, SVC, SVR, LinearSVC, LinearSVR, Norma, Pegasos, _core, losses
+from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
@@ -40,7 +41,7 @@ def safe_t0(loss):
 
 
 def engine_of(p, solver, *, tol=-1.0, max_steps=10**6, seed=0):
-    return resolve_kernel(solver).engine(p, tol=tol, max_steps=max_steps, seed=seed)
+    return resolve_kernel(solver).engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
 
 
 def certify(p, engine, tol=1e-3):
@@ -119,7 +120,7 @@ def test_the_linear_kernel_is_linear_pegasos(loss, bias, output):
     intercept = "unregularized" if bias == "free" else bias
     c = np.random.default_rng(0).uniform(0.2, 3, len(y))
     solver = Pegasos(batch_size=3, output=output, projection=bias == "feature")
-    linear = solver.engine(problem(X, y, loss, 0.05, weight=c, bias=bias, feature=0.7), intercept, 5)
+    linear = solver.engine(problem(X, y, loss, 0.05, weight=c, bias=bias, feature=0.7), Options(intercept, 5))
     kernel = engine_of(kernel_problem(X, y, loss, 0.05, weight=c, bias=bias, feature=0.7), solver, seed=5)
     for epochs in (1, 2, 3, 5):
         advance(linear, epochs)
@@ -137,7 +138,7 @@ def test_an_iterate_that_is_shrunk_without_end_keeps_its_digits(size, output, mo
     X, y = toy(Hinge(), 40)
     X, solver = X * 1e6, Pegasos(t0=0, projection=True, batch_size=size, output=output)
     engine = advance(engine_of(kernel_problem(X, y, Hinge(), 1e-2), solver), 3)
-    linear = advance(solver.engine(problem(X, y, Hinge(), 1e-2), "none", 0), 3)
+    linear = advance(solver.engine(problem(X, y, Hinge(), 1e-2), Options("none", 0)), 3)
     # A sum of iterates is a difference of far longer sums.
     assert_allclose(engine.coefficients() @ X, linear.model()[0][0], rtol=1e-6 if output == "last" else 1e-3)
     assert_allclose(engine.point().duals, linear.duals()[:, 0], rtol=1e-6, atol=1e-9)

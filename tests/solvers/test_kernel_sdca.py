@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import SDCA, SVC, SVR, LinearSVC, LinearSVR, _core, losses
+from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
@@ -23,7 +24,7 @@ every = pytest.mark.parametrize("loss", SCALAR, ids=repr)
 
 
 def engine_of(p, solver=None, *, tol=-1.0, max_steps=10**6, seed=0):
-    return resolve_kernel(solver or SDCA()).engine(p, tol=tol, max_steps=max_steps, seed=seed)
+    return resolve_kernel(solver or SDCA()).engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
 
 
 def solve(p, tol, max_steps=10_000):

@@ -11,11 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import LASVM, SVC, SVR, _core
+from pegasos.fit.engine import Options
 from pegasos.kernels import gram
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import Hinge
-from pegasos.problems.kernel import KernelProblem, Part
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.part import Part
 
 GAMMA = 0.5
 
@@ -26,7 +28,7 @@ def passed(X, y, C, weight, *, epochs, tau, seed):
     part = Part(None, y, weight, Hinge(), C)
     whole = KernelProblem(X, kernel, (part,), 1 / (C * m), float(m), PartRows(X, kernel, [None], 200.0, 1))
     solver = LASVM(epochs=epochs, finish=False, tau=tau)
-    engine = solver.engine(whole, tol=1e-3, max_steps=None, seed=seed)
+    engine = solver.engine(whole, Options(tol=1e-3, seed=seed))
     while engine.stuck is None:
         engine.advance()
     return engine
@@ -160,7 +162,7 @@ def test_duplicates_and_contradictions():
 @pytest.mark.parametrize("regression", [False, True])
 def test_resumed_is_straight(regression):
     def make():
-        return LASVM(epochs=2).engine(problem(regression=regression), tol=1e-4, max_steps=None, seed=0)
+        return LASVM(epochs=2).engine(problem(regression=regression), Options(tol=1e-4, seed=0))
 
     def rest(engine):
         return all(state.rests for state in engine.states)
@@ -181,7 +183,7 @@ def test_resumed_is_straight(regression):
 
 def test_a_state_is_believed_in_nothing():
     def make():
-        return LASVM().engine(problem(), tol=1e-3, max_steps=None, seed=0)
+        return LASVM().engine(problem(), Options(tol=1e-3, seed=0))
 
     engine = make()
     engine.advance()

@@ -13,6 +13,7 @@ from sklearn.metrics import pairwise
 
 from pegasos import SVC, SVR, LinearSVC, Nystroem
 from pegasos.estimators import kernel_model
+from pegasos.fit.engine import Options
 from pegasos.solvers import NystroemWarning, resolve_kernel
 
 ALL = Nystroem(n_components=10_000)
@@ -145,7 +146,7 @@ def test_resumed_is_straight(regression):
     tol = 1e-6
 
     def make():
-        return Nystroem(40).engine(problem(regression=regression), tol=tol, max_steps=None, seed=0)
+        return Nystroem(40).engine(problem(regression=regression), Options(tol=tol, seed=0))
 
     def go_on(engine, keep=None):
         while True:
@@ -169,7 +170,7 @@ def test_resumed_is_straight(regression):
 
 
 def test_a_state_is_believed_in_nothing():
-    engine = Nystroem(40).engine(problem(), tol=1e-3, max_steps=None, seed=0)
+    engine = Nystroem(40).engine(problem(), Options(tol=1e-3, seed=0))
     for _ in range(3):
         engine.advance()
     good = engine.state()
@@ -180,7 +181,7 @@ def test_a_state_is_believed_in_nothing():
         ("counts", good["counts"] + 0.5),
     ):
         with pytest.raises(ValueError, match="state"):
-            Nystroem(40).engine(problem(), tol=1e-3, max_steps=None, seed=0).restore(good | {name: bad})
+            Nystroem(40).engine(problem(), Options(tol=1e-3, seed=0)).restore(good | {name: bad})
 
 
 def test_limits_and_checkpoints(tmp_path):

@@ -9,7 +9,9 @@ from conftest import CASES, JOINT, MARGIN, SCALAR, advance, kind_of, oracle, pro
 from numpy.testing import assert_allclose
 
 from pegasos import _core, losses
-from pegasos.problems.linear_certificate import certify
+from pegasos.fit.engine import Options
+from pegasos.problems.base import Point
+from pegasos.problems.linear import Weights
 from pegasos.solvers import SDCA, SGD, SOLVERS, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
 CODES = {"iid": 0, "fixed": 1, "permutation": 2}
@@ -38,7 +40,7 @@ def weights_of(engine, B=None):
 
 
 def run(p, solver, epochs, *, intercept="none", seed=0):
-    return advance(solver.engine(p, intercept, seed), epochs)
+    return advance(solver.engine(p, Options(intercept, seed)), epochs)
 
 
 def row_weights(m, seed=0):
@@ -90,7 +92,7 @@ def test_projection_matters_here():
 def test_partial_epochs(loss, k):
     X, y = toy(loss)
     p, t0 = problem(X, y, loss, 0.1), safe_t0(loss)
-    solver = Pegasos(t0=t0, batch_size=k).engine(p, "none", 0).lanes.solvers[0]
+    solver = Pegasos(t0=t0, batch_size=k).engine(p, Options("none", 0)).lanes.solvers[0]
     expected = o.pegasos(X, y, batches(len(y), 2, k=k), lam=0.1, loss=oracle(loss), t0=t0)
     for t in range(1, len(expected)):
         solver.advance(1)
@@ -100,7 +102,7 @@ def test_partial_epochs(loss, k):
 
 def test_advance_never_passes_the_end_of_an_epoch():
     X, y = toy(losses.Hinge())
-    solver = Pegasos(batch_size=7).engine(problem(X, y, losses.Hinge(), 0.1), "none", 0).lanes.solvers[0]
+    solver = Pegasos(batch_size=7).engine(problem(X, y, losses.Hinge(), 0.1), Options("none", 0)).lanes.solvers[0]
     solver.advance(10**6)
     assert solver.epochs == 1.0
     assert solver.epoch_ended
@@ -162,7 +164,9 @@ def test_weight_two_is_the_row_twice_in_the_objective():
         double = problem(np.vstack([X, X[:5]]), np.concatenate([y, y[:5]]), loss, 0.1)
         weighted = problem(X, y, loss, 0.1, weight=c)
         W, b = np.full((1, 4), 0.3), np.array([0.1])
-        assert_allclose(certify(weighted, W, b, None).primal, certify(double, W, b, None).primal, rtol=1e-13)
+        assert_allclose(
+            weighted.certify(Point(Weights(W, b))).primal, double.certify(Point(Weights(W, b))).primal, rtol=1e-13
+        )
 
 
 @pytest.mark.parametrize("classes", [3, 8, 11])
@@ -210,7 +214,11 @@ def test_averages_are_explicit_averages(loss, k, projection):
 def test_average_in_the_middle_of_an_epoch():
     X, y = toy(losses.Hinge())
     W = o.pegasos(X, y, batches(40, 2), lam=0.1, loss="hinge")
-    solver = Pegasos(t0=0.0, output="average").engine(problem(X, y, losses.Hinge(), 0.1), "none", 0).lanes.solvers[0]
+    solver = (
+        Pegasos(t0=0.0, output="average")
+        .engine(problem(X, y, losses.Hinge(), 0.1), Options("none", 0))
+        .lanes.solvers[0]
+    )
     solver.advance(40)
     solver.advance(13)
     assert_allclose(solver.weights()[0][0], W[:53].mean(0), **TIGHT)
@@ -230,7 +238,7 @@ def test_average_of_a_subgradient_bias():
     """The average is of the pairs (w, b)."""
     X, y = toy(losses.Hinge())
     p = problem(X, y, losses.Hinge(), 0.1, bias="free")
-    last = Pegasos().engine(p, "subgradient", 0).lanes.solvers[0]
+    last = Pegasos().engine(p, Options("subgradient", 0)).lanes.solvers[0]
     pairs = []
     for _ in range(40):
         pairs.append([a.copy() for a in last.weights()])
@@ -244,7 +252,11 @@ def drawn(which, seed, T=12):
     """Which of w_1 … w_T was drawn."""
     X, y = toy(losses.Log(), T)
     W = o.pegasos(X, y, batches(T, 1, seed=seed), lam=0.1, loss="log")
-    solver = Pegasos(t0=0.0, output="random").engine(problem(X, y, losses.Log(), 0.1), "none", seed).lanes.solvers[0]
+    solver = (
+        Pegasos(t0=0.0, output="random")
+        .engine(problem(X, y, losses.Log(), 0.1), Options("none", seed))
+        .lanes.solvers[0]
+    )
     solver.advance(T)
     solver.select(which)
     distance = np.abs(W[:T] - solver.weights()[0][0]).max(1)
@@ -269,8 +281,8 @@ def test_random_output_is_the_better_of_two():
     values = []
     for which in ("first_random", "second_random"):
         engine.lanes.solvers[0].select(which)
-        values.append(certify(p, *engine.lanes.weights(), None).primal[0])
-    assert certify(p, W, b, None).primal[0] == min(values)
+        values.append(p.certify(Point(Weights(*engine.lanes.weights()))).primal[0])
+    assert p.certify(Point(Weights(W, b))).primal[0] == min(values)
 
 
 # ------------------------------------------------------------------------------- the dual point and the exact identity
@@ -308,7 +320,7 @@ def test_exact_identity(loss, sampling):
     X, y = toy(loss, 30)
     lam, T, m = 0.5, 30, 30
     p, ref = problem(X, y, loss, lam), oracle(loss)
-    solver = Pegasos(t0=0.0, sampling=sampling).engine(p, "none", 2).lanes.solvers[0]
+    solver = Pegasos(t0=0.0, sampling=sampling).engine(p, Options("none", 2)).lanes.solvers[0]
     order = [int(b[0]) for b in batches(m, 1, sampling=sampling, seed=2)]
     S = right = 0.0
     for s, i in enumerate(order, start=1):
@@ -381,7 +393,7 @@ def fresh(name, seed=7):
     X, y = toy(loss, 50, 5, classes=classes)
     p = problem(X, y, loss, 0.02, bias=kind_of(intercept))
     solver.check(p, intercept)
-    return p, solver.engine(p, intercept, seed)
+    return p, solver.engine(p, Options(intercept, seed))
 
 
 def small_steps(engine, count):
@@ -398,7 +410,7 @@ def turns(p, engine, count):
     for _ in range(count):
         small_steps(engine, 1)
         if engine.due(1e-12) and engine.stuck is None:
-            engine.learn(certify(p, *engine.model(), engine.duals()))
+            engine.learn(p.certify(engine.point()))
 
 
 def same(one, other):
@@ -527,9 +539,9 @@ def test_no_order_of_a_file_costs_progress(kind, solver):
         values = []
         for seed in range(8):
             engine = run(p, solver, 1, seed=seed)
-            values.append(certify(p, *engine.model(), None).primal[0])
+            values.append(p.certify(Point(Weights(*engine.model()))).primal[0])
         found.append(values)
-    optimum = certify(p, *run(p, SDCA(), 60).model(), None).primal[0]
+    optimum = p.certify(Point(Weights(*run(p, SDCA(), 60).model()))).primal[0]
     shuffled, as_filed = np.array(found) - optimum
     chance = (np.std(shuffled) + np.std(as_filed)) / np.sqrt(8)
     assert as_filed.mean() < 1.05 * shuffled.mean() + 2.5 * chance
@@ -545,8 +557,10 @@ def test_many_short_rows_in_clusters_cost_no_progress():
     mixed, found = rng.permutation(m), []
     for rows in (mixed, np.arange(m)):
         p = problem(X[rows], y[rows], losses.Hinge(), 1e-4)
-        found.append([certify(p, *run(p, Pegasos(), 1, seed=seed).model(), None).primal[0] for seed in range(4)])
-    optimum = certify(p, *run(p, SDCA(), 15).model(), None).primal[0]
+        found.append(
+            [p.certify(Point(Weights(*run(p, Pegasos(), 1, seed=seed).model()))).primal[0] for seed in range(4)]
+        )
+    optimum = p.certify(Point(Weights(*run(p, SDCA(), 15).model()))).primal[0]
     assert np.mean(found[1]) - optimum < 3 * (np.mean(found[0]) - optimum)  # it was eleven times as much
 
 
@@ -556,7 +570,7 @@ def test_many_short_rows_in_clusters_cost_no_progress():
 def test_neighbours_are_fetched_together_where_rows_are_short_and_many(m, columns, chunk):
     """The order of the core's solver, from the iterates: after one step of Pegasos only the first row has moved."""
     X = np.ones((m, columns), dtype=np.float32)
-    engine = Pegasos().engine(problem(X, np.ones(m), losses.Hinge(), 1.0), "none", 7)
+    engine = Pegasos().engine(problem(X, np.ones(m), losses.Hinge(), 1.0), Options("none", 7))
     solver = engine.lanes.solvers[0]
     solver.advance(1)
     moved = np.flatnonzero(solver.state()["U"])
@@ -573,6 +587,6 @@ def test_a_file_sorted_by_class_is_learnt_as_well_as_a_mixed_one(m):
     for order in (np.arange(m), np.argsort(y, kind="stable")):
         p = problem(X[order], y[order], losses.Hinge(), 1e-3)
         engine = run(p, Pegasos(), 3)
-        bounds = certify(p, *engine.model(), engine.duals())
+        bounds = p.certify(engine.point())
         gaps.append(bounds.gap[0] / bounds.primal[0])
     assert gaps[1] < 2 * gaps[0]

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import SBP, SMO, SVC, SVR
+from pegasos.fit.engine import Options
 from pegasos.solvers.kernel.batch_perceptron import CLOSE
 from pegasos.solvers.kernel.slack_level import Basin
 
@@ -175,7 +176,7 @@ def test_pairs_of_classes(kernel):
 
 
 def test_steps_are_the_oracles():
-    engine = SBP(nu=0.1).engine(problem(80), tol=1e-9, max_steps=None, seed=3)
+    engine = SBP(nu=0.1).engine(problem(80), Options(tol=1e-9, seed=3))
     part, state = engine.problem.pieces[0], engine.states[0]
     engine.advance()
     K = pairwise.rbf_kernel(engine.problem.X[part.index], gamma=0.5)
@@ -190,7 +191,7 @@ def test_steps_are_the_oracles():
 @pytest.mark.parametrize("nu", [None, 0.1])
 def test_resumed_is_straight(nu):
     solver, tol = SBP(nu=nu), 0.05
-    straight = solver.engine(problem(), tol=tol, max_steps=400, seed=0)
+    straight = solver.engine(problem(), Options(tol=tol, max_steps=400, seed=0))
     states = []
 
     def go_on(engine, keep=None):
@@ -206,7 +207,7 @@ def test_resumed_is_straight(nu):
 
     go_on(straight, states)
     for state in states[:: max(1, len(states) // 4)]:
-        resumed = solver.engine(problem(), tol=tol, max_steps=400, seed=0)
+        resumed = solver.engine(problem(), Options(tol=tol, max_steps=400, seed=0))
         resumed.restore(state)
         go_on(resumed)
         resumed.before = straight.evaluations - resumed.problem.rows.evaluations
@@ -215,7 +216,7 @@ def test_resumed_is_straight(nu):
 
 
 def test_a_state_is_believed_in_nothing():
-    engine = SBP(nu=0.1).engine(problem(), tol=1e-3, max_steps=None, seed=0)
+    engine = SBP(nu=0.1).engine(problem(), Options(tol=1e-3, seed=0))
     engine.advance()
     good = engine.state()
     for name, bad in (
@@ -226,7 +227,7 @@ def test_a_state_is_believed_in_nothing():
         ("counts", good["counts"] + 1),
     ):
         with pytest.raises(ValueError, match="state"):
-            SBP(nu=0.1).engine(problem(), tol=1e-3, max_steps=None, seed=0).restore(good | {name: bad})
+            SBP(nu=0.1).engine(problem(), Options(tol=1e-3, seed=0)).restore(good | {name: bad})
 
 
 def test_limits_and_checkpoints(tmp_path):

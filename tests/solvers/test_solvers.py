@@ -13,9 +13,11 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from pegasos import losses
+from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.losses import LOSSES
-from pegasos.problems.linear_certificate import certify, dual_value
+from pegasos.problems.base import Point
+from pegasos.problems.linear import Weights, dual_value
 from pegasos.solvers import (
     SDCA,
     SGD,
@@ -70,10 +72,10 @@ def bounds_optimum(result, star):
 def reported_is_true(p, result):
     """The certificate's primal value is that of the weights returned."""
     options = {"loss": oracle(p.loss, p.outputs), "lam": p.lam, "weight": p.weight}
-    W, b = (result.W, result.b) if p.joint else (result.W[0], result.b[0])
+    W, b = (result.model.W, result.model.b) if p.joint else (result.model.W[0], result.model.b[0])
     P = o.primal(p.examples.array, p.target, W, b, **options)
     if p.bias == "feature":
-        P += p.lam / 2 * float(((result.b / p.feature) ** 2).sum())
+        P += p.lam / 2 * float(((result.model.b / p.feature) ** 2).sum())
     assert_allclose(result.certificate.primal, P, rtol=1e-12)
 
 
@@ -161,7 +163,7 @@ def repeated(loss, bias, rows):
 def test_dual_is_monotone(solver, loss, bias):
     X, y = toy(loss)
     p = problem(X, y, loss, 0.02, bias=bias)
-    engine = solver.engine(p, bias, 0)
+    engine = solver.engine(p, Options(bias, 0))
     last = dual_value(p, engine.duals())[0]
     for _ in range(12):
         engine.lanes.solvers[0].advance(13)
@@ -178,7 +180,7 @@ def test_sdca_steps_are_the_oracles(loss):
     X, y = toy(loss)
     c = np.random.default_rng(0).uniform(0.5, 2, 40)
     p = problem(X, y, loss, 0.05, weight=c, bias="feature", feature=0.7)
-    engine = advance(SDCA(shrinking=False).engine(p, "feature", 4), 2)
+    engine = advance(SDCA(shrinking=False).engine(p, Options("feature", 4)), 2)
     u = np.zeros((40, p.outputs))
     u = u if p.joint else u[:, 0]
     for epoch in range(2):
@@ -193,7 +195,7 @@ def test_weights_are_those_of_the_dual_point(loss, bias):
     p, _ = standard(loss, bias)
     intercept = {"free": "unregularized"}.get(bias, bias)
     for solver in (SDCA(), SDCA(blocks=4)):
-        engine = advance(solver.engine(p, intercept, 0), 30)
+        engine = advance(solver.engine(p, Options(intercept, 0)), 30)
         assert_allclose(engine.model()[0], p.dual_weights(engine.duals()), rtol=1e-10, atol=1e-11)
 
 
@@ -204,14 +206,16 @@ def test_shrinking_changes_nothing_but_the_work(loss):
     one, other = (solve(p, SDCA(shrinking=s), "unregularized", tol=1e-8, max_iter=3000) for s in (True, False))
     assert one.certificate.converged
     assert other.certificate.converged
-    assert_allclose(one.W, other.W, atol=1e-3)
+    assert_allclose(one.model.W, other.model.W, atol=1e-3)
     assert_allclose(one.certificate.primal, other.certificate.primal, rtol=2e-8)
 
 
 def test_shrinking_leaves_rows_out():
     X, y = toy(losses.Hinge(), 80, 3)
     p = problem(X, y, losses.Hinge(), 0.1)
-    shrunk, whole = (advance(SDCA(shrinking=s).engine(p, "none", 0), 20).lanes.solvers[0] for s in (True, False))
+    shrunk, whole = (
+        advance(SDCA(shrinking=s).engine(p, Options("none", 0)), 20).lanes.solvers[0] for s in (True, False)
+    )
     assert shrunk.active < 80
     assert whole.active == 80
 
@@ -223,7 +227,7 @@ def test_blocks_give_the_same_bits_for_any_number_of_threads(loss, bias):
     found = []
     for threads in (1, 2, 4):
         p = problem(X, y, loss, 0.01, bias=bias, threads=threads)
-        engine = advance(SDCA(blocks=16).engine(p, {"free": "unregularized"}.get(bias, bias), 1), 4)
+        engine = advance(SDCA(blocks=16).engine(p, Options({"free": "unregularized"}.get(bias, bias), 1)), 4)
         found.append((*engine.model(), engine.duals()))
     for other in found[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(found[0], other, strict=True))
@@ -234,7 +238,8 @@ def test_threads_of_blocks_give_the_same_bits():
     A = sparse.random(400, 50_000, 1e-3, format="csr", random_state=0)
     y = np.where(np.random.default_rng(0).random(400) < 0.4, 1.0, -1.0)
     one, *others = (
-        advance(SDCA(blocks=16).engine(problem(A, y, losses.Hinge(), 0.01, threads=t), "none", 1), 2) for t in (1, 2, 4)
+        advance(SDCA(blocks=16).engine(problem(A, y, losses.Hinge(), 0.01, threads=t), Options("none", 1)), 2)
+        for t in (1, 2, 4)
     )
     for other in others:
         assert np.array_equal(one.model()[0], other.model()[0])
@@ -244,10 +249,10 @@ def test_threads_of_blocks_give_the_same_bits():
 def test_warm_start_from_a_dual_point_keeps_its_value():
     for loss in CASES:
         p, star = standard(loss, "feature")
-        first = advance(SDCA().engine(p, "feature", 0), 5)
+        first = advance(SDCA().engine(p, Options("feature", 0)), 5)
         u, b = first.duals(), np.zeros(p.outputs)
-        second = SDCA().engine(p, "feature", 1)
-        second.start(u, b)
+        second = SDCA().engine(p, Options("feature", 1))
+        second.start(Point(Weights(None, b), u))
         assert_allclose(second.model()[0], first.model()[0], rtol=1e-10, atol=1e-11)
         assert_allclose(second.model()[1], first.model()[1], rtol=1e-10, atol=1e-11)
         before = dual_value(p, u)[0]
@@ -262,11 +267,11 @@ def test_warm_start_from_a_dual_point_keeps_its_value():
 @pytest.mark.parametrize("planes", [3, 200])
 def test_cutting_plane_bounds_grow_towards_the_optimum(loss, bias, planes):
     p, star = standard(loss, bias)
-    engine = CuttingPlane(max_planes=planes).engine(p, bias, 0)
+    engine = CuttingPlane(max_planes=planes).engine(p, Options(bias, 0))
     bounds, values = [], []
     for _ in range(25):
         engine.advance()
-        found = certify(p, *engine.model(), engine.duals())
+        found = p.certify(engine.point())
         bounds.append(found.dual[0])
         values.append(found.primal[0])
         # The certificate of the planes' slopes is no worse than what the planes say of themselves.
@@ -304,7 +309,7 @@ def second_order(p, tol=1e-7):
     intercept = {"free": "unregularized"}.get(p.bias, p.bias)
     result = solve(p, InteriorPoint(), intercept, tol=tol, max_iter=200)
     assert result.certificate.converged, result.certificate
-    assert np.isfinite(result.W).all()
+    assert np.isfinite(result.model.W).all()
     return result
 
 
@@ -392,7 +397,7 @@ def test_second_order_sparse_equals_dense(loss, density):
     X = np.where(rng.random((80, 12)) < density, rng.normal(size=(80, 12)), 0.0)
     y = toy(loss, 80)[1]
     dense, thin = (second_order(problem(A, y, loss, 0.01, bias="free"), 1e-9) for A in (X, sparse.csr_matrix(X)))
-    assert_allclose(thin.W, dense.W, atol=1e-5)
+    assert_allclose(thin.model.W, dense.model.W, atol=1e-5)
     assert_allclose(thin.certificate.primal, dense.certificate.primal, rtol=1e-8)
 
 
@@ -403,7 +408,9 @@ def test_interior_point_rehearses_long_problems(monkeypatch):
     X = rng.normal(size=(2000, 2))
     y = np.where(X @ [1.0, -1.0] + rng.normal(size=len(X)) > 0.3, 1.0, -1.0)
     p = problem(X, y, losses.Hinge(), 1e-3, bias="free")
-    assert InteriorPoint().engine(p, "unregularized", 0).duals() is None  # a sample has no dual point of all rows
+    assert (
+        InteriorPoint().engine(p, Options("unregularized", 0)).duals() is None
+    )  # a sample has no dual point of all rows
     result = second_order(p, 1e-8)
     other = solve(p, SDCA(), "unregularized", tol=1e-4, max_iter=1000)
     assert other.certificate.dual <= result.certificate.primal
@@ -416,7 +423,7 @@ def test_second_order_methods_stop_where_rounding_does(solver, lam):
     """A gap of zero asked for is a fit to rounding, not one that runs on until its numbers are none."""
     p, _ = standard(losses.Hinge(), "free", lam=lam)
     result = solve(p, solver, "unregularized", tol=0.0, max_iter=2000)
-    assert np.isfinite(result.W).all()
+    assert np.isfinite(result.model.W).all()
     assert result.certificate.epochs < 500
     assert result.certificate.relative_gap < 1e-9
 
@@ -431,7 +438,7 @@ def long_and_narrow(m=60_000, seed=0):
 def test_smoothed_newton_rehearses_long_problems():
     """It needs a handful of passes over all rows, since the samples have found the neighbourhood."""
     p = long_and_narrow()
-    engine = SmoothedNewton().engine(p, "unregularized", 0)
+    engine = SmoothedNewton().engine(p, Options("unregularized", 0))
     assert [len(rows) for rows in engine.samples[1:]] == [12_000, 2_400]
     assert engine.duals() is None  # a sample has no dual point of all rows
     result = run(p, engine, Limits(1e-6, 100), Watch())
@@ -443,14 +450,14 @@ def test_smoothed_newton_rehearses_long_problems():
 
 def test_auto_takes_smoothed_newton_and_the_interior_point_where_that_stalls(monkeypatch):
     p = long_and_narrow()
-    engine = Auto().engine(p, "unregularized", 0)
+    engine = Auto().engine(p, Options("unregularized", 0))
     assert engine.stage == "smoothed_newton"
     advance(engine, 3)
-    engine.engine.stuck = "stalled: in a test"
+    engine.engine.stalled = "stalled: in a test"
     assert engine.stuck is None
     engine.advance()
     assert engine.stage == "interior_point"
-    again = Auto().engine(p, "unregularized", 0)
+    again = Auto().engine(p, Options("unregularized", 0))
     again.restore(engine.state())
     assert again.stage == "interior_point"
     assert run(p, engine, Limits(1e-4, 100), Watch()).certificate.converged
@@ -458,12 +465,12 @@ def test_auto_takes_smoothed_newton_and_the_interior_point_where_that_stalls(mon
 
 def test_auto_chooses_and_changes():
     narrow, _ = standard(losses.Hinge(), "free", lam=1e-5)
-    assert Auto().engine(narrow, "unregularized", 0).stage == "interior_point"  # tiny: for its accuracy
+    assert Auto().engine(narrow, Options("unregularized", 0)).stage == "interior_point"  # tiny: for its accuracy
     rng = np.random.default_rng(0)
     X = sparse.random(200, 5000, 0.01, format="csr", random_state=rng)
     y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
     wide = problem(X, y, losses.Hinge(), 0.05, bias="free")
-    engine = Auto().engine(wide, "unregularized", 0)
+    engine = Auto().engine(wide, Options("unregularized", 0))
     assert engine.stage == "pegasos"
     advance(engine, 2)
     assert engine.stage == "sdca"

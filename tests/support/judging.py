@@ -1,9 +1,7 @@
-"""The certificate of what a kernel machine's engine has at hand, as the fitting loop asks for it."""
-
-from pegasos.problems.kernel_certificate import certify
+"""The certificate of what an engine has at hand, as the fitting loop asks for it."""
 
 
 def judged(engine):
-    bounds = certify(engine.problem, engine.point())
+    bounds = engine.problem.certify(engine.point())
     engine.judged(bounds)
     return bounds

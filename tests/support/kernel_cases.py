@@ -6,7 +6,8 @@ from scipy import sparse
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import EpsilonInsensitive, Hinge
-from pegasos.problems.kernel import KernelProblem, Part
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.part import Part
 
 
 def two_classes(m=60, d=3, seed=0):

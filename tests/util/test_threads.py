@@ -10,6 +10,7 @@ from conftest import problem
 from scipy import sparse
 
 from pegasos import SDCA, SVC, LinearSVC, LinearSVR, losses
+from pegasos.fit.engine import Options
 from pegasos.util import cores
 from pegasos.util import threads as threads_module
 from pegasos.util.cores import quota, usable_cores
@@ -128,7 +129,7 @@ def test_few_rows_of_many_classes_are_left_to_one_thread():
     rng = np.random.default_rng(0)
     for m, columns, threads in ((300, 8, 1), (6000, 80, 2)):
         p = problem(rng.normal(size=(m, columns)), np.arange(m) % 20, losses.Hinge(), 0.01, threads=2)
-        assert SDCA().engine(p, "none", 0).lanes.threads == threads
+        assert SDCA().engine(p, Options("none", 0)).lanes.threads == threads
 
 
 @pytest.mark.parametrize("kind", ["one-vs-one", "one-vs-rest"])

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pegasos.fit.loop import FAR, ZERO
+from pegasos.fit.loop import ZERO
 from pegasos.kernels.pairs import pair_count, pairs_of
-from pegasos.problems.kernel import Part
+from pegasos.problems.linear import FAR
+from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 
 

@@ -7,20 +7,24 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.loop import ROUNDING, Callback
-from pegasos.fit.resume import check_path
-from pegasos.fit.trace import Trace
+from pegasos.fit.engine import Engine, Options
+from pegasos.fit.fingerprint import fingerprint
+from pegasos.fit.loop import ROUNDING, Callback, Limits, Result, Watch, run
+from pegasos.fit.resume import CheckpointFile, check_path
+from pegasos.fit.trace import Checkpoint, Trace
+from pegasos.problems.base import M, Problem
 from pegasos.problems.linear import Bias
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.frames import validate_data
 from pegasos.rows.views import Array, Examples, examples
+from pegasos.solvers.base import AnySolver
 from pegasos.util.suggest import did_you_mean
 from pegasos.util.threads import one_blas_thread, thread_count
 
@@ -151,6 +155,47 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if not self.fit_intercept:
             return "none"
         return "feature" if self.intercept == "feature" else "free"
+
+    #: Fitted attributes that only some methods have.
+    _of_methods: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def _intercept_word(self) -> str:
+        """How the bias is learnt; "none": there is none."""
+        return self.intercept if self.fit_intercept else "none"
+
+    def _run(
+        self,
+        problem: Problem[M],
+        solver: AnySolver[Any, M],
+        tell: Callable[[Checkpoint, M], Checkpoint],
+        *,
+        max_iter: int | None = None,
+        max_steps: int | None = None,
+    ) -> Result[M]:
+        """Solve the problem; sets certificate and trace, and what else the method knows.
+
+        ``tell`` completes what the callback is told by what the fitted attributes would be.
+        """
+        options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
+        file = None
+        if self.checkpoint is not None:
+            same = fingerprint(problem, solver, intercept=options.intercept, seed=options.seed, tol=options.tol)
+            file = CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
+        engine = solver.engine(problem, options)
+        self._warm(engine, problem, solver)
+        user = self.callback
+        told = None if user is None else lambda checkpoint, model: user(tell(checkpoint, model))
+        watch = Watch(told, bool(self.verbose), on_interrupt=self.on_interrupt)
+        result = run(problem, engine, Limits(options.tol, max_iter, self.max_time), watch, file)
+        self.certificate_, self.trace_ = result.certificate, result.trace
+        for name in self._of_methods:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(engine.attributes())
+        return result
+
+    def _warm(self, engine: Engine[Any], problem: Any, solver: Any) -> None:
+        """Let the engine start from an earlier fit, where an estimator offers that."""
 
     def _seed(self) -> int:
         """An integer seed; None means 0, so that fits repeat unless asked otherwise."""

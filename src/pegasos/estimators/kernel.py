@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos import losses
 from pegasos.estimators.absent_classes import Functions, alone, with_absent
 from pegasos.estimators.base import all_or_nothing, class_probabilities
-from pegasos.estimators.kernel_model import KernelModel, finite_scores, no_finite_score
+from pegasos.estimators.kernel_model import KernelModel, biases, finite_scores, no_finite_score
 from pegasos.estimators.kernel_partial_fit import KernelStream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.loop import Callback
@@ -22,13 +22,14 @@ from pegasos.fit.trace import Trace
 from pegasos.kernels.functions import Kernel, KernelFunction
 from pegasos.kernels.pairs import PairMachine
 from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
-from pegasos.problems.kernel import Part
-from pegasos.problems.pairs import PairParts
+from pegasos.problems.kernel import Coefficients
+from pegasos.problems.pair_parts import PairParts
+from pegasos.problems.pairs import PairTable
+from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes, real_targets
 from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
-from pegasos.solvers.kernel.whole_smo import PairSMOEngine
 from pegasos.util.available import available_if
 from pegasos.util.threads import thread_count
 
@@ -57,7 +58,7 @@ def _takes_rows(model: Any) -> bool:
     raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
 
 
-def _counts(steps: list[int]) -> Array:
+def _counts(steps: Sequence[int] | Array) -> Array:
     """Numbers of steps, in scikit-learn's type: from 1 to as many as it can tell."""
     return np.clip(np.array(steps, dtype=np.int64), 1, np.iinfo(np.int32).max).astype(np.int32)
 
@@ -73,6 +74,12 @@ def _with_columns(table: Array, used: Array) -> Array:
     for k, line in enumerate(table):
         flat[k * count : (k + 1) * count] = line[used]
     return flat[: len(table) * count].reshape(len(table), count)
+
+
+def _support_columns(table: Array, codes: Array) -> tuple[Array, Array]:
+    """What a table, its columns sorted by class, has other than zeros, and the rows of that; the table is given up."""
+    used = np.asarray(table.any(axis=0))
+    return _with_columns(table, used), np.argsort(codes, kind="stable")[used]
 
 
 class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
@@ -341,12 +348,15 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         """Fit the machines of ``classes_``, all of which have weight."""
         pieces = self._pieces(codes, len(self.classes_), weight, 1.0 / (lam * total), loss)
         problem = self._problem(X, kernel, pieces, lam, total)
-        result, steps = self._solve(problem)
-        if isinstance(result.engine, PairSMOEngine):
-            self._lay_out_table(X, codes, result.W, result.b)
-        else:
-            self._lay_out(X, codes, problem.pieces, problem.split(result.W.ravel()), result.b)
-        self.n_iter_ = _counts(steps)
+
+        def table(model: Coefficients) -> Array:
+            if isinstance(model, PairTable):
+                return model.coef
+            return self._table(codes, problem.pieces, problem.split(model.coef))
+
+        result = self._solve(problem, lambda model: _support_columns(table(model).copy(), codes))
+        self._lay_out(X, codes, table(result.model), biases(result))
+        self.n_iter_ = _counts(result.engine.steps)
 
     def _fit_one_class(
         self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
@@ -354,9 +364,10 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         """Fit a machine for which all rows, of the one class that has weight, are positive."""
         part = Part(None, np.ones(X.shape[0]), weight, loss, 1.0 / (lam * total))
         if self._bias() != "free":
-            result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
-            self._lay_out_table(X, codes, result.W[None], result.b)
-            self.n_iter_ = _counts(steps)
+            problem = self._problem(X, kernel, [part], lam, total)
+            result = self._solve(problem, lambda model: _support_columns(model.coef[None].copy(), codes))
+            self._lay_out(X, codes, result.model.coef[None], biases(result))
+            self.n_iter_ = _counts(result.engine.steps)
             return
         # A bias of its own fits them without weights; 0 is a lower bound of every problem.
         bias, P, reached = alone(part, total)
@@ -365,7 +376,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self.certificate_, self.trace_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,)), Trace()
         self.fit_status_, self.n_kernel_evaluations_ = int(not reached), 0
         self._gamma, self._stream = kernel.gamma, KernelStream(kernel, lam, X.shape[0])
-        self._lay_out_table(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
+        self._lay_out(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
         self.n_iter_ = np.ones(1, dtype=np.int32)
 
     def _add_classes(self, classes: Array, present: Array, rows: Array) -> None:
@@ -420,7 +431,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         coef, b = self._stream_step(stream, problem, codes)
         self.classes_, self.class_weight_ = known, factors
         everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
-        self._lay_out(stream.vectors, stream.codes, everything, list(coef), b, stream.numbers)
+        table = self._table(stream.codes, everything, list(coef))
+        self._lay_out(stream.vectors, stream.codes, table, b, stream.numbers)
         self.n_iter_ = np.full(problem.parts, stream.calls, dtype=np.int32)
         return self
 
@@ -439,35 +451,26 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             return [Part(None, np.where(codes == k, 1.0, -1.0), weight, loss, C) for k in range(n_classes)]
         return PairParts(codes, n_classes, weight, loss, C)
 
-    def _lay_out(
-        self,
-        X: Any,
-        codes: Array,
-        pieces: Sequence[Part],
-        gammas: list[Array],
-        b: Array,
-        numbers: Array | None = None,
-    ) -> None:
-        """Coefficients of all parts as scikit-learn has them; ``numbers`` are those of the rows, unless 0, 1, …"""
+    def _table(self, codes: Array, pieces: Sequence[Part], coefs: list[Array]) -> Array:
+        """Coefficients of all parts as scikit-learn has them, a column for each row, sorted by class."""
         k = len(self.classes_)
         if k == 2 or self.multi_class == "ovr":
-            table = np.stack(gammas)
+            table = np.stack(coefs)
         else:
-            table = np.zeros((k - 1, X.shape[0]))
-            for (i, j), part, gamma in zip(combinations(range(k), 2), pieces, gammas, strict=True):
-                index = np.arange(X.shape[0]) if part.index is None else part.index
+            table = np.zeros((k - 1, len(codes)))
+            for (i, j), part, coef in zip(combinations(range(k), 2), pieces, coefs, strict=True):
+                index = np.arange(len(codes)) if part.index is None else part.index
                 own, other = codes[index] == i, codes[index] == j
-                table[j - 1, index[own]] = gamma[own]
-                table[i, index[other]] = gamma[other]
-        self._lay_out_table(X, codes, table[:, np.argsort(codes, kind="stable")], b, numbers)
+                table[j - 1, index[own]] = coef[own]
+                table[i, index[other]] = coef[other]
+        return table[:, np.argsort(codes, kind="stable")]
 
-    def _lay_out_table(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
-        """Keep what a table of coefficients, its columns sorted by class, has other than zeros."""
-        used = np.asarray(table.any(axis=0))
-        support = np.argsort(codes, kind="stable")[used]
+    def _lay_out(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
+        """Keep what a table of coefficients has other than zeros; ``numbers`` are those of the rows, unless 0, 1, …"""
+        coef, support = _support_columns(table, codes)
         self._keep_support(X, support, numbers)
         self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
-        self.dual_coef_ = self._like_rows(_with_columns(table, used), X)
+        self.dual_coef_ = self._like_rows(coef, X)
         self.intercept_ = b
         self.__dict__.pop("_tie_order", None)
 
@@ -703,9 +706,14 @@ n_features_in_, feature_names_in_
         total = float(weight.sum())
         lam = self._lam(total)
         part = Part(None, target, weight, loss, 1.0 / (lam * total))
-        result, steps = self._solve(self._problem(X, kernel, [part], lam, total))
-        self._lay_out(X, result.W, result.b)
-        self.n_iter_ = max(steps[0], 1)
+
+        def columns(model: Coefficients) -> tuple[Array, Array]:
+            support = np.flatnonzero(model.coef)
+            return model.coef[None, support], support
+
+        result = self._solve(self._problem(X, kernel, [part], lam, total), columns)
+        self._lay_out(X, *columns(result.model), biases(result))
+        self.n_iter_ = max(int(result.engine.steps[0]), 1)
         return self
 
     @available_if(_takes_rows)
@@ -729,7 +737,8 @@ n_features_in_, feature_names_in_
         weight = np.ones(X.shape[0]) if given is None else given
         stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
         coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
-        self._lay_out(stream.vectors, coef[0], b, stream.numbers)
+        support = np.flatnonzero(coef[0])
+        self._lay_out(stream.vectors, coef[:1, support], support, b, stream.numbers)
         self.n_iter_ = stream.calls
         return self
 
@@ -747,11 +756,10 @@ n_features_in_, feature_names_in_
             return SquaredEpsilonInsensitive(self.epsilon)
         return losses.resolve(self.loss, ("regression",), "SVR")
 
-    def _lay_out(self, X: Any, coef: Array, b: Array, numbers: Array | None = None) -> None:
-        support = np.flatnonzero(coef)
+    def _lay_out(self, X: Any, coef: Array, support: Array, b: Array, numbers: Array | None = None) -> None:
         self._keep_support(X, support, numbers)
         self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.dual_coef_ = self._like_rows(coef[None, support], X)
+        self.dual_coef_ = self._like_rows(coef, X)
         self.intercept_ = b
 
     @property

@@ -17,16 +17,16 @@ from pegasos import solvers
 from pegasos.estimators.base import Estimator
 from pegasos.estimators.kernel_partial_fit import KernelStream
 from pegasos.estimators.partial_fit import stream_solver
-from pegasos.fit.fingerprint import kernel_fingerprint
-from pegasos.fit.loop import Callback, Limits, Result, Watch, run
-from pegasos.fit.resume import CheckpointFile, check_path
+from pegasos.fit.loop import Result
 from pegasos.fit.trace import Checkpoint
 from pegasos.kernels import functions
 from pegasos.kernels.functions import NATIVE, Kernel, KernelFunction, checked_values
 from pegasos.kernels.gram import PartRows, padded
 from pegasos.kernels.layout import centre, compact
-from pegasos.problems.kernel import INDEFINITE, KernelProblem, Part
-from pegasos.problems.pairs import PairIndices, PairParts, PairProblem
+from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem
+from pegasos.problems.pair_parts import PairIndices, PairParts
+from pegasos.problems.pairs import PairProblem
+from pegasos.problems.part import Part
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.frames import validate_data
 from pegasos.rows.views import Array, examples, view
@@ -57,6 +57,7 @@ class KernelModel(Estimator):
 
     #: Whether rows can come in pieces.
     _streams = True
+    _of_methods = ("sbp_",)
 
     support_: Array
     support_vectors_: Any
@@ -115,56 +116,42 @@ class KernelModel(Estimator):
         others = lam, total, rows, self._bias(), float(self.intercept_scaling)
         return KernelProblem(X, kernel, pieces, *others) if pairs is None else PairProblem(X, kernel, pairs, *others)
 
-    def _solve(self, problem: KernelProblem) -> tuple[Result, Any]:
-        """The solution, and the steps taken on each part."""
-        solver, seed = self._chosen_solver(problem), self._seed()
-        steps = None if self.max_iter == -1 else int(self.max_iter)
-        engine: Any = solver.engine(problem, tol=float(self.tol), max_steps=steps, seed=seed)
-        limits = Limits(float(self.tol), 2**62, self.max_time)
-        watch = Watch(self._caller(problem), bool(self.verbose), on_interrupt=self.on_interrupt)
+    def _solve(
+        self, problem: KernelProblem, columns: Callable[[Coefficients], tuple[Array, Array]]
+    ) -> Result[Coefficients]:
+        """The solution. ``columns``: the coefficients of support vectors that a model means, and their rows."""
+
+        def tell(checkpoint: Checkpoint, model: Coefficients) -> Checkpoint:
+            assert model.b is not None
+            coef, support = columns(model)
+            return replace(checkpoint, coef=coef.copy(), intercept=model.b.copy(), support=support)
+
         # Sparse rows are copies; dense ones, and kernel values, are the user's, who may have changed them by the end.
         borrowed = None if sparse.issparse(problem.X) else view(problem.X)
         if borrowed is not None:
             borrowed.inspect(thread_count(self.n_jobs))
-        result = run(problem, engine, limits, watch, self._checkpoint_file(problem, solver, seed))
+        steps = None if self.max_iter == -1 else int(self.max_iter)
+        result = self._run(problem, self._chosen_solver(problem), tell, max_steps=steps)
         if borrowed is not None:
             borrowed.verify(thread_count(self.n_jobs))
-        if not np.isfinite(result.b).all():
+        if not np.isfinite(biases(result)).all():
             raise ValueError("the intercept left the range of floating-point numbers; scale the features and targets")
         c = result.certificate
         # What a user, or a solver for a goal of its own, has ended needs no warning; steps along negative curvature do.
         asked_for = c.reason in ("interrupted", "stopped by the callback")
-        misled = INDEFINITE in c.reason and getattr(engine, "indefinite", False)
+        misled = INDEFINITE in c.reason and result.engine.indefinite
         if misled or not (c.converged or c.goal_reached or asked_for):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
-        self.certificate_, self.trace_ = c, result.trace
-        self.__dict__.pop("sbp_", None)
-        if isinstance(solver, solvers.SBP):
-            self.sbp_ = engine.results()
         self.fit_status_ = int(not (c.converged or c.goal_reached))
         self.shape_fit_ = problem.X.shape
-        self.n_kernel_evaluations_ = int(engine.evaluations)
+        self.n_kernel_evaluations_ = int(result.engine.evaluations)
         self._gamma = problem.kernel.gamma
         self._stream = KernelStream(problem.kernel, problem.lam, problem.X.shape[0])
-        return result, engine.steps
-
-    def _caller(self, problem: KernelProblem) -> Callback | None:
-        """The callback, which is told of coefficients in the order of the parts."""
-        callback = self.callback
-        if callback is None or not isinstance(problem, PairProblem):
-            return callback
-        parts = problem.pieces
-
-        def call(checkpoint: Checkpoint) -> Any:
-            table = checkpoint.coef
-            assert table is not None
-            return callback(checkpoint if table.ndim == 1 else replace(checkpoint, coef=parts.in_order(table)))
-
-        return call
+        return result
 
     def _chosen_solver(self, problem: KernelProblem) -> KernelSolver:
         """The solver; of very many rows "auto" means an approximation, which is said aloud."""
-        intercept, m = self.intercept if self.fit_intercept else "none", int(problem.X.shape[0])
+        intercept, m = self._intercept_word, int(problem.X.shape[0])
         solver = solvers.kernel_solver(self.solver, problem, intercept)
         able = self.kernel != "precomputed" and intercept in solvers.Nystroem.intercepts
         if not isinstance(self.solver, str) or self.solver != "auto" or m <= MANY or not able:
@@ -178,12 +165,6 @@ class KernelModel(Estimator):
             stacklevel=5,
         )
         return approximate
-
-    def _checkpoint_file(self, problem: KernelProblem, solver: KernelSolver, seed: int) -> CheckpointFile | None:
-        if self.checkpoint is None:
-            return None
-        same = kernel_fingerprint(problem, solver, seed=seed, tol=float(self.tol))
-        return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
 
     def _fitted(self) -> tuple[Array, Array]:
         """Coefficients of the support vectors in each part, and their classes."""
@@ -218,7 +199,7 @@ class KernelModel(Estimator):
         given = Pegasos() if isinstance(self.solver, str) and self.solver == "pegasos" else self.solver
         solver = stream_solver(given if isinstance(given, Pegasos) else None, problem.pieces[0].loss)
         assert isinstance(solver, Pegasos)
-        solvers.kernel_solver(solver, problem, self.intercept if self.fit_intercept else "none")
+        solvers.kernel_solver(solver, problem, self._intercept_word)
         coef, b = stream.step(problem, codes, solver, self._seed() + stream.rows)
         self.certificate_, self.trace_ = stream.certificate(), stream.trace
         self.fit_status_, self.shape_fit_ = 1, (stream.rows, problem.X.shape[1])
@@ -358,6 +339,12 @@ class KernelModel(Estimator):
             return out
 
         return given
+
+
+def biases(result: Result[Coefficients]) -> Array:
+    """Those of the parts."""
+    assert result.model.b is not None
+    return result.model.b
 
 
 def finite_scores(scores: Array) -> Array:

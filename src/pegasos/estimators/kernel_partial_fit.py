@@ -19,7 +19,8 @@ from pegasos.estimators.kernel_means import KernelMeans, PieceSums
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.trace import Checkpoint, Trace
 from pegasos.kernels.functions import Kernel, checked_values
-from pegasos.problems.kernel import KernelProblem, check_values
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers import Pegasos
 from pegasos.solvers.kernel.blocks import BLOCK, ORDERS

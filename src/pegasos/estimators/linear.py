@@ -224,7 +224,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         target, outputs = _targets(codes, len(classes), loss)
         result = self._solve(self._problem(data, loss, target, outputs, weight))
         self.classes_ = classes
-        self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
+        assert result.model.W is not None
+        self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
         return self
 
     @all_or_nothing
@@ -421,7 +422,8 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         target = real_targets(X, y)
         weight = row_weights(sample_weight, None, data.m)
         result = self._solve(self._problem(data, loss, target, 1, weight))
-        self.coef_, self.intercept_ = self._as_attributes(result.W, result.b)
+        assert result.model.W is not None
+        self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
         return self
 
     @all_or_nothing

@@ -15,13 +15,12 @@ from pegasos import solvers
 from pegasos.estimators.base import Estimator
 from pegasos.estimators.partial_fit import Stream
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.engine import MAX_ITER
-from pegasos.fit.fingerprint import fingerprint
-from pegasos.fit.loop import MAX_TIME, Callback, Limits, Result, Watch, run
-from pegasos.fit.resume import CheckpointFile, check_path
+from pegasos.fit.engine import MAX_ITER, Engine
+from pegasos.fit.loop import MAX_TIME, Result
 from pegasos.fit.trace import Checkpoint
 from pegasos.losses import Loss
-from pegasos.problems.linear import Problem
+from pegasos.problems.base import Point
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.views import Array, Examples, check_weights, scores
 from pegasos.solvers import Solver
@@ -53,11 +52,11 @@ class LinearModel(Estimator):
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
-    def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> Problem:
+    def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> LinearProblem:
         check_weights_fit(data.array, outputs, solvers.resolve(self.solver))
         total = float(data.m if weight is None else weight.sum())
         lam = self._lam(total)
-        return Problem(
+        return LinearProblem(
             examples=data,
             loss=loss,
             target=target,
@@ -69,62 +68,43 @@ class LinearModel(Estimator):
             threads=thread_count(self.n_jobs),
         )
 
-    def _solve(self, problem: Problem) -> Result:
+    def _solve(self, problem: LinearProblem) -> Result[Weights]:
         solver = solvers.resolve(self.solver)
-        intercept = self.intercept if self.fit_intercept else "none"
-        solver.check(problem, intercept)
-        limits = Limits(float(self.tol), int(self.max_iter), self.max_time)
-        watch = Watch(self._user_callback(), bool(self.verbose), on_interrupt=self.on_interrupt)
-        seed = self._seed()
-        file = self._checkpoint_file(problem, solver, intercept, seed)
-        engine = solver.engine(problem, intercept, seed)
-        self._warm(engine, problem, solver)
-        result = run(problem, engine, limits, watch, file)
+        solver.check(problem, self._intercept_word)
+
+        def tell(checkpoint: Checkpoint, model: Weights) -> Checkpoint:
+            assert model.W is not None
+            # The callback has weights of its own: what it does to them must not reach the best ones.
+            coef, intercept = self._as_attributes(model.W.copy(), model.b.copy())
+            return replace(checkpoint, coef=coef, intercept=np.atleast_1d(intercept))
+
+        result = self._run(problem, solver, tell, max_iter=int(self.max_iter))
         if not np.isfinite(result.certificate.primal):  # it is finite only if all weights are
-            check_weights(result.W, result.b)
+            assert result.model.W is not None
+            check_weights(result.model.W, result.model.b)
         asked_for = ("interrupted", "stopped by the callback")
         if not result.certificate.converged and result.certificate.reason not in asked_for:
             warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
-        self.certificate_, self.trace_ = result.certificate, result.trace
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
         self._stream = Stream(problem.lam, problem.examples.m)
         return result
-
-    def _checkpoint_file(self, problem: Problem, solver: Solver, intercept: str, seed: int) -> CheckpointFile | None:
-        if self.checkpoint is None:
-            return None
-        same = fingerprint(problem, solver, intercept=intercept, seed=seed, tol=float(self.tol))
-        return CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
-
-    def _user_callback(self) -> Callback | None:
-        if self.callback is None:
-            return None
-        user = self.callback
-
-        def call(checkpoint: Checkpoint) -> Any:
-            assert checkpoint.coef is not None
-            assert checkpoint.intercept is not None
-            coef, intercept = self._as_attributes(checkpoint.coef, checkpoint.intercept)
-            return user(replace(checkpoint, coef=coef, intercept=np.atleast_1d(intercept)))
-
-        return call
 
     def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
         """Weights and biases in the shapes of ``coef_`` and ``intercept_``."""
         raise NotImplementedError
 
-    def _warm(self, engine: Any, problem: Problem, solver: Solver) -> None:
+    def _warm(self, engine: Engine[Weights], problem: LinearProblem, solver: Solver) -> None:
         """Start from the last fit if it was of the same shape."""
         last = getattr(self, "_last_fit", None) if self.warm_start else None
         if last is None or last["shape"] != (problem.examples.m, problem.examples.n, problem.outputs):
             return
         if last["state"] is not None and last["solver"] == solver:
             engine.restore(last["state"])
-        elif last["u"] is not None and hasattr(engine, "start"):
-            engine.start(last["u"], last["b"])
+        elif last["u"] is not None:
+            engine.start(Point(Weights(None, last["b"]), last["u"]))
 
-    def _remember(self, result: Result, solver: Solver, problem: Problem) -> None:
+    def _remember(self, result: Result[Weights], solver: Solver, problem: LinearProblem) -> None:
         if not self.warm_start:
             self.__dict__.pop("_last_fit", None)
             return
@@ -134,11 +114,11 @@ class LinearModel(Estimator):
             "shape": (problem.examples.m, problem.examples.n, problem.outputs),
             "solver": solver,
             "state": result.engine.state() if resumes else None,
-            "u": result.u,
-            "b": result.b,
+            "u": result.duals,
+            "b": result.model.b,
         }
 
-    def _advice(self, problem: Problem, c: Certificate) -> str:
+    def _advice(self, problem: LinearProblem, c: Certificate) -> str:
         """What a fit that stopped too early should be told."""
         lines = [self._stopped(c)]
         if rounding := self._rounding(c):

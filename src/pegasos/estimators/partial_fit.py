@@ -11,9 +11,10 @@ import numpy as np
 from pegasos import solvers
 from pegasos.estimators.averages import MEANS, Averages
 from pegasos.fit.certificate import Certificate
+from pegasos.fit.engine import Options
 from pegasos.fit.trace import Checkpoint, Trace
 from pegasos.losses import Loss
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array, check_weights
 from pegasos.solvers import SGD, Norma, Pegasos, Solver
 from pegasos.solvers.linear.subgradient import SubgradientEngine
@@ -42,7 +43,7 @@ class Stream:
         self.seconds = 0.0
         self.trace = Trace()
 
-    def step(self, model: Any, problem: Problem) -> tuple[Array, Array]:
+    def step(self, model: Any, problem: LinearProblem) -> tuple[Array, Array]:
         """One epoch over the problem's rows; sets the model's certificate and trace and returns weights and biases."""
         began = time.perf_counter()
         if self.lam is None:
@@ -54,7 +55,7 @@ class Stream:
             raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
         solver.check(problem, intercept)
         seen, units, t0 = self._measure(solver, problem)
-        engine = solver.engine_with(problem, intercept, model._seed() + self.rows, units, t0 + self.rows)
+        engine = solver.engine_with(problem, Options(intercept, model._seed() + self.rows), units, t0 + self.rows)
         if solver.output in MEANS:
             engine.select("average")
         before = self._weights_so_far(model, problem)
@@ -90,7 +91,7 @@ class Stream:
         )
         return W, b
 
-    def _measure(self, solver: Solver, problem: Problem) -> tuple[Seen, Units, float]:
+    def _measure(self, solver: Solver, problem: LinearProblem) -> tuple[Seen, Units, float]:
         """What is known with this piece, and what it makes of the step size; as published if a user chose that."""
         if not isinstance(solver, Pegasos) or solver.t0 != "auto":
             return Seen(*self.seen), Units(), float(solver.t0) if isinstance(solver, Pegasos) else 0.0
@@ -104,7 +105,7 @@ class Stream:
         units, B2 = seen.units(problem.loss), problem.feature**2 if problem.bias == "feature" else 0.0
         return seen, units, solver.t0_for(problem.loss, seen.mean, seen.largest, B2, problem.lam, units.step)
 
-    def _weights_so_far(self, model: Any, problem: Problem) -> tuple[Array, Array]:
+    def _weights_so_far(self, model: Any, problem: LinearProblem) -> tuple[Array, Array]:
         """The last iterate, of earlier pieces or of a fit."""
         if self.last is not None:
             W, b = self.last

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic
 
 import numpy as np
 
-from pegasos.problems.base import Bounds
+from pegasos.problems.base import Bounds, M, Point
 from pegasos.rows.views import Array
 
 #: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
@@ -19,84 +21,102 @@ MAX_ITER = "max_iter reached"
 CLOSE = "stalled: as close as float64 allows"
 
 
-class AnyEngine(Protocol):
-    """What the loop asks of every engine, of linear and of kernel machines."""
+@dataclass(frozen=True)
+class Options:
+    """What a fit asks of every engine: how the bias is learnt, the seed, and where it is to stop.
+
+    ``max_steps`` limits the steps on each part of a problem that is solved part after part; None: no limit.
+    """
+
+    intercept: str = "unregularized"
+    seed: int = 0
+    tol: float = 0.0
+    max_steps: int | None = None
+
+
+class Engine(Generic[M]):
+    """Runs a solver on a problem, a bounded piece of work at a time. What is defined here is the default.
+
+    An engine may be wrong about everything it says: the certificate then is poor, never false.
+    """
+
+    #: Whether its last model is the result, and not the one of the lowest objective: where the solver says itself which
+    #: iterate is wanted, or minimises something else.
+    returns_last: ClassVar[bool] = False
+
+    #: Why further work cannot help, if the engine has found out.
+    stalled: str | None = None
+
+    #: Whether steps went along negative curvature: the kernel is not positive semi-definite.
+    indefinite: bool = False
 
     @property
     def epochs(self) -> float:
         """Passes over the rows so far, or the work of as many."""
-        ...
+        raise NotImplementedError
+
+    @property
+    def steps(self) -> Sequence[int] | Array:
+        """Steps on each part; of one that counts passes, those."""
+        return [int(np.ceil(self.epochs))]
+
+    @property
+    def evaluations(self) -> int:
+        """Kernel values computed so far, but for certificates."""
+        return 0
+
+    def start(self, point: Point[M]) -> None:
+        """Begin at a point of an earlier fit of this or a similar problem, if the method can make use of it."""
 
     def advance(self) -> None:
         """Do a piece of work of at most a few hundredths of a second on large data."""
-        ...
+        raise NotImplementedError
 
     def due(self, tol: float) -> bool:
         """Whether a certificate is worth its cost now, if the fit is to stop at relative gap ``tol``."""
-        ...
+        raise NotImplementedError
+
+    def point(self, *, last: bool = False) -> Point[M]:
+        """What is to be certified, in arrays that are left alone afterwards; ``last``: a limit has been reached.
+
+        A method that has a lower bound of its own hands over the dual point behind it.
+        """
+        raise NotImplementedError
+
+    def judged(self, bounds: Bounds[M]) -> None:
+        """Take note of what the problem found of the last point, before ``stuck`` is asked."""
+
+    def learn(self, bounds: Bounds[M]) -> None:
+        """Take note of a certificate that was not good enough to stop."""
 
     @property
     def eager(self) -> bool:
         """Whether iterations are so cheap that going on beyond the tolerance costs nobody anything."""
-        ...
-
-    def learn(self, bounds: Bounds) -> None:
-        """Take note of a certificate that was not good enough to stop."""
-        ...
+        return False
 
     @property
     def stuck(self) -> str | None:
         """Why further work cannot help, or None."""
-        ...
+        return self.stalled
+
+    @property
+    def goals(self) -> tuple[str, ...]:
+        """Reasons to stop that are goals of the method itself, other than the gap."""
+        return ()
+
+    @property
+    def restricted_gap(self) -> float | None:
+        """By how much at most the model is above the best one that a restriction of the method allows."""
+        return None
+
+    def attributes(self) -> dict[str, Any]:
+        """What else the method knows of its result: fitted attributes of the estimator by name."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Arrays from which ``restore`` continues to the same bits."""
-        ...
+        raise NotImplementedError
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from ``state``."""
-        ...
-
-
-class Engine(AnyEngine, Protocol):
-    """Runs a solver on a problem, a bounded piece of work at a time."""
-
-    def model(self) -> tuple[Array | None, Array]:
-        """The current weights (outputs × columns; None: those of duals()) and biases (outputs).
-
-        The loop keeps the arrays: they are not changed afterwards.
-        """
-        ...
-
-    def duals(self) -> Array | None:
-        """A dual point (rows × outputs), near enough to feasible; None where the method has none.
-
-        A method that has a lower bound of its own hands over the dual point behind it.
-        """
-        ...
-
-
-def saved(
-    state: dict[str, Any],
-    name: str,
-    shape: tuple[int | None, ...],
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    whole: bool = False,
-) -> Array:
-    """A copy of the array ``name`` of a saved state, which may come from a file and is believed in nothing.
-
-    ``shape``: what it must be, None for any length. ``low``, ``high``, ``whole``: what its numbers must be; without
-    bounds they may be anything. ValueError names what is wrong.
-    """
-    array = state.get(name)
-    if not isinstance(array, np.ndarray) or array.dtype != np.float64:
-        raise ValueError(f"state: no numbers {name!r}")
-    if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
-        raise ValueError(f"state: {name!r} has shape {array.shape}, not {shape}")
-    if (low, high) != (-np.inf, np.inf) and not bool(np.all((array >= low) & (array <= high))):
-        raise ValueError(f"state: {name!r} has a value outside {low:g} … {high:g}")
-    if whole and not bool(np.all(array == np.rint(array))):
-        raise ValueError(f"state: {name!r} has a value that is not whole")
-    return np.ascontiguousarray(array).copy()
+        """Continue from ``state``; each of its arrays is checked (``util.fields.saved``), for it may be forged."""
+        raise NotImplementedError

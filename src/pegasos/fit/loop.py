@@ -6,32 +6,26 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, TextIO, cast
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, NamedTuple, TextIO
 
 import numpy as np
 
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.engine import CLOSE, MAX_ITER, Engine, saved
+from pegasos.fit.engine import CLOSE, MAX_ITER, Engine
 from pegasos.fit.interrupt import Interrupts
-from pegasos.fit.kernel_engine import KernelEngine
 from pegasos.fit.resume import CheckpointFile
 from pegasos.fit.trace import FIELDS, Checkpoint, Trace
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.kernel_certificate import certify as certify_kernel
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import certify
+from pegasos.problems.base import M, Problem
 from pegasos.rows.views import Array
+from pegasos.util.fields import saved
 
+#: What a user may hand over: it is told of a moment of the fit, and ends it by answering something true.
 Callback = Callable[[Checkpoint], Any]
 
 #: An objective of this share of the one of zero weights counts as zero: where the optimum is zero (all rows of one
 #: class, constant targets), errors of 1e-12 in the best bias leave their square, and no gap is small relative to it.
 ZERO = 1e-24
-
-#: A bias at which a loss that only tends to zero counts as zero.
-FAR = 64.0
 
 #: Why a fit stops at the limit of time.
 MAX_TIME = "max_time reached"
@@ -46,50 +40,45 @@ class Limits:
     """When to stop: at relative gap ``tol``, or after so many epochs or seconds."""
 
     tol: float
-    max_iter: int
+    max_iter: int | None = None
     max_time: float | None = None
 
 
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: a callback that may end the fit, a stream for progress, and what Ctrl-C does."""
+    """Who looks on: a callback, told of the best model too, that may end the fit; a stream for progress; Ctrl-C."""
 
-    callback: Callback | None = None
+    callback: Callable[[Checkpoint, Any], Any] | None = None
     verbose: bool = False
     stream: TextIO | None = None
     on_interrupt: Literal["raise", "keep"] = "raise"
 
 
 @dataclass(frozen=True)
-class Result:
-    """The weights (outputs × columns), biases, dual variables, certificate and trace of a fit."""
+class Result(Generic[M]):
+    """The model, dual variables, certificate and trace of a fit."""
 
-    W: Array
-    b: Array
-    u: Array | None
+    model: M
+    duals: Array | None
     certificate: Certificate
     trace: Trace
-    engine: Engine | KernelEngine = field(repr=False)
+    engine: Engine[M] = field(repr=False)
 
 
-class Best(NamedTuple):
-    """The model of the lowest objective so far, for each part, and those objectives.
+class Best(NamedTuple, Generic[M]):
+    """The model of the lowest objective so far, for each part, and those objectives."""
 
-    An engine with a true ``returns_last`` says itself which model is wanted: then it is the last one.
-    """
-
-    W: Array
-    b: Array
+    model: M
     primal: Array
 
 
 def run(
-    problem: Problem | KernelProblem,
-    engine: Engine | KernelEngine,
+    problem: Problem[M],
+    engine: Engine[M],
     limits: Limits,
     watch: Watch,
     file: CheckpointFile | None = None,
-) -> Result:
+) -> Result[M]:
     """Advance ``engine`` until a certificate is good enough or a limit is reached.
 
     An interrupt is let through as KeyboardInterrupt, or ends the fit with what there is (``on_interrupt="keep"``).
@@ -122,17 +111,7 @@ def run(
     return loop.result(reason)
 
 
-def _without_weights(problem: Problem) -> Best:
-    """Weights of zero and their best biases: the optimum of parts whose targets are all equal."""
-    W = np.zeros(problem.model_shape)
-    bounds = certify(problem, W, np.zeros(problem.outputs), None)
-    far = np.copysign(FAR, bounds.b)
-    value = problem.mean_losses(np.tile(far, (problem.examples.m, 1)))
-    lower = value < bounds.primal
-    return Best(W, np.where(lower, far, bounds.b), np.where(lower, value, bounds.primal))
-
-
-class _Loop:
+class _Loop(Generic[M]):
     """A turn is a piece of work (``advance``) and what is made of it (``judge``: certify, ``learn``).
 
     Between the two, and after them, engine and loop can be saved. What a certificate changes in the loop is not yet
@@ -142,8 +121,8 @@ class _Loop:
 
     def __init__(
         self,
-        problem: Problem | KernelProblem,
-        engine: Engine | KernelEngine,
+        problem: Problem[M],
+        engine: Engine[M],
         limits: Limits,
         watch: Watch,
         file: CheckpointFile | None = None,
@@ -151,15 +130,14 @@ class _Loop:
         self.problem, self.engine, self.limits, self.watch, self.file = problem, engine, limits, watch, file
         self.began = time.perf_counter()
         self.trace = Trace()
-        # No loss is negative: u = 0 bounds every problem from below, if its squared norms are not negative either.
-        self.dual = np.full(problem.parts, -np.inf if isinstance(problem, KernelProblem) else 0.0)
+        self.dual = problem.first_bounds()
         self.scale = np.maximum(problem.at_zero(), np.finfo(float).tiny)
-        self.best: Best | None = None
+        self.best: Best[M] | None = None
         self.interrupts = Interrupts()
         self.advanced = False
         resumed = file is not None and self._resume(file)
-        if isinstance(problem, Problem) and problem.constant and not resumed:
-            self.best = _without_weights(problem)
+        if not resumed and (known := problem.trivial()) is not None:
+            self.best = Best(*known)
         self._settle()
         if watch.verbose:
             if resumed:
@@ -194,12 +172,13 @@ class _Loop:
 
     def certify(self, *, last: bool = False) -> str | None:
         """Recompute the bounds of the current weights, tell everybody what is best, and say why to stop, or None."""
-        W, u, bounds = self._judged(last=last)
-        self.bounds = bounds
+        point = self.engine.point(last=last)
+        bounds = self.bounds = self.problem.certify(point)
+        self.engine.judged(bounds)
         # Every dual value is a lower bound for good, and the weights of the lowest objective stay the best there are.
         self.dual = np.fmax(self.dual, bounds.dual)
-        best = self.best = self._better(Best(W, bounds.b, bounds.primal))
-        self.u = u if np.isfinite(bounds.dual).all() else None
+        best = self.best = self._better(Best(bounds.model, bounds.primal))
+        self.duals = point.duals if np.isfinite(bounds.dual).all() else None
         gap = np.maximum(best.primal - self.dual, 0.0)
         small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self.scale
         # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
@@ -211,9 +190,7 @@ class _Loop:
                 f"{checkpoint.epochs:9.2f}  {checkpoint.seconds:9.3f}  {checkpoint.primal:13.7g}  "
                 f"{checkpoint.dual:13.7g}  {checkpoint.relative_gap:13.3e}"
             )
-        # The callback has weights of its own: what it does to them must not reach the best ones.
-        ask = self.watch.callback
-        if ask is not None and ask(replace(checkpoint, coef=best.W.copy(), intercept=best.b.copy())):
+        if self.watch.callback is not None and self.watch.callback(checkpoint, best.model):
             return "stopped by the callback"
         small_enough = "gap <= tol * primal" if small.all() else "the objective is zero but for rounding"
         if self.converged and not self._worth_more(checkpoint):
@@ -222,20 +199,20 @@ class _Loop:
             return small_enough if self.converged else why
         return None
 
-    def _better(self, found: Best) -> Best:
+    def _better(self, found: Best[M]) -> Best[M]:
         """Of the best model so far and the one found, part by part that of the lower objective.
 
         Where there is no lower bound the problem need not be convex, and it is the last model that meets the
         conditions a solver stops at.
         """
         best = self.best
-        if best is None or getattr(self.engine, "returns_last", False) or not np.isfinite(self.dual).all():
+        if best is None or self.engine.returns_last or not np.isfinite(self.dual).all():
             return found
         lower = (found.primal <= best.primal) | ~np.isfinite(best.primal)
         if lower.all() or not lower.any():
             return found if lower.all() else best
-        W = self.problem.choose(lower, found.W, best.W)
-        return Best(W, np.where(lower, found.b, best.b), np.where(lower, found.primal, best.primal))
+        model = self.problem.choose(lower, found.model, best.model)
+        return Best(model, np.where(lower, found.primal, best.primal))
 
     def _idle(self, gap: Array, primal: Array) -> str | None:
         """Why to stop where all gaps are of the size of rounding and no longer fall; None elsewhere."""
@@ -243,36 +220,20 @@ class _Loop:
             return None
         return None if self.trace[-1].gap < 0.5 * self.trace[-1 - IDLE].gap else CLOSE
 
-    def _judged(self, *, last: bool) -> tuple[Array, Array | None, Bounds]:
-        """Weights, or coefficients of the rows, and dual variables at hand, and the problem's bounds of them."""
-        if isinstance(self.problem, KernelProblem):
-            engine = cast(KernelEngine, self.engine)
-            point = engine.point(last=last)
-            bounds = certify_kernel(self.problem, point)
-            engine.judged(bounds)
-            return point.coef, point.duals, bounds
-        linear = cast(Engine, self.engine)
-        W, b = linear.model()
-        u = linear.duals()
-        bounds = certify(self.problem, W, b, u)
-        now = bounds.W if W is None else W
-        assert now is not None
-        return now, u, bounds
-
     def _worth_more(self, now: Checkpoint) -> bool:
         """Whether to go on beyond ``tol``: iterations that cost next to nothing still halve the gap."""
         if not self.engine.eager or now.relative_gap < 1e-15:
             return False
         return len(self.trace) < 2 or now.gap < 0.5 * self.trace[-2].gap
 
-    def _checkpoint(self, best: Best) -> Checkpoint:
+    def _checkpoint(self, best: Best[M]) -> Checkpoint:
         primal, dual = float(best.primal.sum()), float(self.dual.sum())
         gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
         relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
         return Checkpoint(self.engine.epochs, self._seconds(), primal, dual, gap, relative)
 
     def _limit(self) -> str | None:
-        if self.engine.epochs >= self.limits.max_iter:
+        if self.limits.max_iter is not None and self.engine.epochs >= self.limits.max_iter:
             return MAX_ITER
         if self.limits.max_time is not None and self._seconds() >= self.limits.max_time:
             return MAX_TIME
@@ -295,7 +256,8 @@ class _Loop:
             "advanced": np.array([float(self.advanced)]),
         }
         if best is not None:
-            own |= {f"best.{name}": array for name, array in best._asdict().items()}
+            own |= {f"best.{name}": array for name, array in self.problem.arrays(best.model).items()}
+            own["best.primal"] = best.primal
         arrays = {f"loop.{k}": v for k, v in own.items()} | {f"engine.{k}": v for k, v in self.engine.state().items()}
         progress = {"epochs": float(self.engine.epochs), "seconds": self._seconds()}
         if count:
@@ -319,12 +281,9 @@ class _Loop:
             trace = saved(own, "trace", (None, len(FIELDS)))
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
             self.advanced = bool(saved(own, "advanced", (1,), low=0, high=1, whole=True)[0])
-            if "best.W" in own:
-                self.best = Best(
-                    saved(own, "best.W", self.problem.model_shape),
-                    saved(own, "best.b", (self.problem.outputs,)),
-                    saved(own, "best.primal", (self.problem.parts,)),
-                )
+            best = {k.removeprefix("best."): v for k, v in own.items() if k.startswith("best.")}
+            if best:
+                self.best = Best(self.problem.model_of(best), saved(best, "primal", (self.problem.parts,)))
             self.engine.restore(engine)
         except ValueError as error:
             raise file.damaged(error) from None
@@ -335,7 +294,7 @@ class _Loop:
     def _say(self, line: str) -> None:
         print(line, file=self.watch.stream or sys.stderr, flush=True)
 
-    def result(self, reason: str) -> Result:
+    def result(self, reason: str) -> Result[M]:
         last, best = self.trace[-1], self.best
         assert best is not None
         certificate = Certificate(
@@ -349,7 +308,7 @@ class _Loop:
             seconds=self._seconds(),
             primal_per_class=tuple(best.primal.tolist()),
             dual_per_class=tuple(self.dual.tolist()),
-            goal_reached=not self.converged and reason in getattr(self.engine, "goals", ()),
-            restricted_gap=getattr(self.engine, "restricted_gap", None),
+            goal_reached=not self.converged and reason in self.engine.goals,
+            restricted_gap=self.engine.restricted_gap,
         )
-        return Result(best.W, best.b, self.u, certificate, self.trace, self.engine)
+        return Result(best.model, self.duals, certificate, self.trace, self.engine)

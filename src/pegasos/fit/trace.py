@@ -16,7 +16,8 @@ class Checkpoint:
     """A moment of a fit, as the callback sees it and the trace keeps it.
 
     ``coef`` and ``intercept`` are the weights that a fit which ends there returns, ``primal`` is their objective and
-    ``dual`` the best bound until then. The trace drops the weights.
+    ``dual`` the best bound until then. Of a kernel machine ``coef`` is what ``dual_coef_`` would be, and ``support``
+    what ``support_`` would be. The trace drops the weights.
 
     Examples
     --------
@@ -36,6 +37,7 @@ class Checkpoint:
     relative_gap: float
     coef: Array | None = field(default=None, repr=False, compare=False)
     intercept: Array | None = field(default=None, repr=False, compare=False)
+    support: Array | None = field(default=None, repr=False, compare=False)
 
 
 FIELDS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")

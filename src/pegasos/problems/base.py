@@ -1,27 +1,58 @@
-"""What a certification finds, of every kind of problem."""
+"""What solvers offer to be certified, what a certification finds, and what every problem can do for the loop.
+
+A model is what a fit returns: weights, or coefficients of the rows. To the loop it is opaque: the problem that it
+belongs to chooses between models, writes them down and reads them again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from pegasos.kernels.rounding import Drift
 from pegasos.rows.views import Array
+
+M = TypeVar("M")
+
+
+class RunningScores(NamedTuple):
+    """Scores without bias of all rows of a part, for these coefficients, and what their rounding errors came from."""
+
+    values: Array
+    coef: Array
+    drift: Drift
+
+
+class Point(NamedTuple, Generic[M]):
+    """What a solver proposes, and is believed in nothing of it.
+
+    ``duals``, in the loss's unit domain, need only be near enough to feasible to be clipped and balanced; None: a
+    linear machine has none, a kernel machine those of its coefficients.
+    ``scores`` of each part, if a kernel solver keeps any: a hint that spares the certificate work, and can do no harm.
+    ``separate``: model and duals need kernel values of different rows.
+    """
+
+    model: M
+    duals: Array | None = None
+    scores: list[RunningScores] | None = None
+    separate: bool = False
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """What one certification found: per part primal and dual, the bias used, the scores, and W if it was not given.
+class Bounds(Generic[M]):
+    """What one certification found: primal and dual value of each part, and the model with the bias that was judged.
 
-    Of kernel machines also the dual value that is a bound only if the kernel is positive semi-definite (``formal``),
-    and the largest error seen in scores that the solver proposed.
+    ``scores`` of all rows, where they are at hand. Of kernel machines also the dual value that is a bound only if the
+    kernel is positive semi-definite (``formal``), and the largest error seen in scores that the solver proposed.
     """
 
     primal: Array
     dual: Array
-    b: Array
-    Z: Array
-    W: Array | None = None
+    model: M
+    scores: Array | None = None
     formal: Array | None = None
     score_error: Array | None = None
 
@@ -38,3 +69,44 @@ class Bounds:
     def _above(self, dual: Array) -> Array:
         gap = self.primal - dual
         return np.where(gap < 1e-12 * np.abs(self.primal), np.maximum(gap, 0.0), gap)
+
+
+class Problem(Protocol[M]):
+    """What the loop asks of every kind of problem."""
+
+    @property
+    def parts(self) -> int:
+        """Independent problems, each with bounds of its own."""
+        ...
+
+    def at_zero(self) -> Array:
+        """P(0, 0) of each part: the scale against which tiny objectives are judged."""
+        ...
+
+    def first_bounds(self) -> Array:
+        """Lower bounds that hold before anything is done; −inf where there is none."""
+        ...
+
+    def trivial(self) -> tuple[M, Array] | None:
+        """A model, and its objectives, that is the optimum of some part without any work; None if there is none."""
+        ...
+
+    def certify(self, point: Point[M]) -> Bounds[M]:
+        """Recompute primal and dual values of each part in float64."""
+        ...
+
+    def choose(self, first: Array, one: M, other: M) -> M:
+        """The model ``one`` of the parts in ``first``, and the other one of the rest."""
+        ...
+
+    def arrays(self, model: M) -> dict[str, Array]:
+        """The model as named arrays, for a checkpoint file and for callbacks."""
+        ...
+
+    def model_of(self, arrays: Mapping[str, Array]) -> M:
+        """The model that ``arrays`` wrote; ValueError if it cannot be one of this problem."""
+        ...
+
+    def digests(self) -> dict[str, str]:
+        """What the problem is, in words and digests: equal ones are the same problem."""
+        ...

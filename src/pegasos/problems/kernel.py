@@ -1,4 +1,4 @@
-"""The optimisation problem of a kernel machine, frozen; ``problems/kernel_certificate.py`` certifies its solutions.
+"""The optimisation problem of a kernel machine, frozen, and its certificates.
 
 Over the reproducing space of the kernel, for each part (a pair of classes, or all rows)
 
@@ -12,131 +12,56 @@ hinge and the ε-insensitive loss and a free bias the dual, in units of λ, is o
 with a variable v for each row (hinge: t = y, γ between 0 and y C c) or two (ε-insensitive: t = y − ε and γ in [0, C c],
 t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
 domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i).
+
+With w = Σ coef_i φ(x_i), scores F = K coef and ‖w‖² = coef·F; a constant feature of value B adds B² to the kernel,
+so that b = B² Σ coef and ‖w‖² + b²/B² is regularised. For u in the domain of the conjugates (and Σ c u = 0 if the
+bias is free)
+
+    D(u) = (1/M) Σ c_i (−ℓ*(−u_i)) − (λ/2)‖w(u)‖²  ≤  P*  ≤  P(w, b),   w(u) = Σ_i C c_i u_i φ(x_i),
+
+if the kernel is positive semi-definite. With u all of t u, 0 ≤ t ≤ 1, lies in the domain, which holds zero: the best t
+counts. Of a K that is only proven to have no eigenvalue below −s, which is what a matrix with rounding errors can be,
+K with negative eigenvalues set to zero is meant. K + sI is above that, so that with it in ‖w(u)‖² D is a lower bound.
+
+A solver proposes coefficients, dual variables and, if it has them, scores. Nothing of it is believed: scores are
+computed anew in float64, but for rows whose loss is proven to be zero by the scores proposed and the a-priori bound of
+their rounding errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.kernels.definite import BY_KIND, PROVABLE, UNKNOWN, Definiteness, check
+from pegasos.kernels.definite import BY_KIND, PROVABLE, UNKNOWN, Definiteness, check, lower_bounds
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
-from pegasos.losses import EpsilonInsensitive, Loss
+from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.linear import Bias
-from pegasos.rows.views import Array
+from pegasos.problems.part import Part
+from pegasos.rows.views import Array, stored_arrays
+from pegasos.util.digests import digest, spelled
+from pegasos.util.fields import saved
 from pegasos.util.threads import dot
 
 #: Why there is no lower bound: there is no duality without a space of features.
 UNBOUNDED = "so there is no lower bound"
 INDEFINITE = f"the kernel is not positive semi-definite, {UNBOUNDED}"
 
-#: What is left of the balance Σ c u = 0 of dual variables by rounding, relative to their sums.
-BALANCED = 1e-13
+
+#: Kernel values up to which a certificate computes all scores: to find out which of them matter would take longer.
+FEW = 1 << 16
 
 
-@dataclass(frozen=True)
-class Part:
-    """One independent problem: its rows of X (None: all), their targets (±1 or real) and weights."""
+class Coefficients(NamedTuple):
+    """Coefficients of the rows, those of one part after the other, and the biases (None: not known yet)."""
 
-    index: Array | None
-    y: Array
-    weight: Array
-    loss: Loss
-    C: float
-
-    @property
-    def m(self) -> int:
-        """Rows."""
-        return len(self.y)
-
-    @property
-    def size(self) -> int:
-        """Variables of the quadratic program."""
-        return 2 * self.m if isinstance(self.loss, EpsilonInsensitive) else self.m
-
-    @cached_property
-    def row(self) -> Array:
-        """The row of each variable."""
-        return np.arange(self.size, dtype=np.int64) % self.m
-
-    @cached_property
-    def t(self) -> Array:
-        """The linear term of the dual."""
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
-        return self.y
-
-    @cached_property
-    def lo(self) -> Array:
-        """Lower bounds."""
-        return self._box[0]
-
-    @cached_property
-    def hi(self) -> Array:
-        """Upper bounds."""
-        return self._box[1]
-
-    @cached_property
-    def _box(self) -> tuple[Array, Array]:
-        room, none = self.C * self.weight, np.zeros(self.m)
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.concatenate([none, -room]), np.concatenate([room, none])
-        return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
-
-    def forget(self) -> None:
-        """Give up what can be made again: of a thousand parts it fills the memory."""
-        for name in ("row", "t", "lo", "hi", "_box"):
-            vars(self).pop(name, None)
-
-    @cached_property
-    def core(self) -> Any:
-        """The C++ loss."""
-        return self.loss.core()
-
-    def coefficients(self, gamma: Array) -> Array:
-        """Σ γ of each row: what it contributes to w."""
-        return gamma if len(gamma) == self.m else gamma[: self.m] + gamma[self.m :]
-
-    def feasible(self, gamma: Array) -> Array:
-        """γ within its bounds, and its sum zero: the heavier sign is scaled down."""
-        gamma = np.clip(gamma, self.lo, self.hi)
-        up, down = float(gamma[gamma > 0].sum()), float(-gamma[gamma < 0].sum())
-        if abs(up - down) > BALANCED * max(up, down):
-            heavy = gamma > 0 if up > down else gamma < 0
-            gamma[heavy] *= min(up, down) / max(up, down)
-        return gamma
-
-    def flat(self, scores: Array, reach: Array) -> Array:
-        """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
-        return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
-
-    @cached_property
-    def shares(self) -> Array:
-        """What multiplies the dual variables u in w."""
-        return self.C * self.weight
-
-    def feasible_duals(self, u: Array, *, balanced: bool) -> Array:
-        """u within the loss's domain and, for a free bias, Σ c u = 0: the heavier sign is scaled down."""
-        u = np.asarray(self.core.clip(np.ascontiguousarray(u), self.y))
-        if balanced:
-            up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
-            if abs(up - down) > BALANCED * max(up, down):
-                heavy = u > 0 if up > down else u < 0
-                u = np.where(heavy, u * (min(up, down) / max(up, down)), u)
-        return u
-
-    def best_bias(self, scores: Array) -> float:
-        """The middle of the best biases for scores without one."""
-        low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
-        return float(0.5 * (low + high))
+    coef: Array
+    b: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -160,19 +85,9 @@ class KernelProblem:
         return len(self.pieces)
 
     @property
-    def outputs(self) -> int:
-        """Biases: one for each part."""
-        return self.parts
-
-    @property
-    def model_shape(self) -> tuple[int, ...]:
-        """The shape of a model: a coefficient for each row of each part."""
-        return (sum(p.m for p in self.pieces),)
-
-    def choose(self, first: Array, W: Array, other: Array) -> Array:
-        """The numbers in W of the parts in ``first``, and the other ones of the rest."""
-        pairs = zip(first, self.split(W), self.split(other), strict=True)
-        return np.concatenate([mine if chosen else rest for chosen, mine, rest in pairs])
+    def size(self) -> int:
+        """Coefficients of a model: one for each row of each part."""
+        return sum(p.m for p in self.pieces)
 
     def mean_squared_norm(self, k: int) -> float:
         """(1/M) Σ c_i K(x_i, x_i) over the rows of part k; a kernel that is not positive semi-definite has none."""
@@ -186,14 +101,6 @@ class KernelProblem:
         """Views of numbers of the rows of each part."""
         ends = accumulate(part.m for part in self.pieces)
         return [flat[end - part.m : end] for end, part in zip(ends, self.pieces, strict=True)]
-
-    def targets(self) -> list[Array]:
-        """All that is to be learnt."""
-        return [part.y for part in self.pieces]
-
-    def weights(self) -> list[Array]:
-        """Those of the rows."""
-        return [part.weight for part in self.pieces]
 
     def scores(self, k: int, coef: Array) -> Array:
         """K coef on the rows of part k, in float64; those computed last are kept, and serve for multiples of coef."""
@@ -269,12 +176,218 @@ class KernelProblem:
         index = self.pieces[k].index
         return rows if index is None else np.asarray(index[rows])
 
+    # --- what the loop asks ------------------------------------------------------------------------------------------
 
-def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:
-    """Refuse kernel values that are not finite, of rows with these numbers among themselves or with others."""
-    if not np.isfinite(K).all():
-        i, j = np.argwhere(~np.isfinite(K))[0]
-        other = (numbers if others is None else others)[j]
-        raise ValueError(
-            f"the kernel of rows {numbers[i]} and {other} is {K[i, j]}: scale the features, or lower gamma or degree"
-        )
+    def first_bounds(self) -> Array:
+        """None: with a kernel that is not positive semi-definite even u = 0 bounds nothing."""
+        return np.full(self.parts, -np.inf)
+
+    def trivial(self) -> None:
+        """Estimators solve what needs no work themselves."""
+        return
+
+    def certify(self, point: Point[Coefficients]) -> Bounds[Coefficients]:
+        """P and D of what a solver proposes, for each part; a bias that is not regularised is the best one."""
+        shared = all(part.index is None for part in self.pieces) and point.scores is None and not point.separate
+        groups = [list(range(self.parts))] if shared else [[k] for k in range(self.parts)]
+        coefs, duals = self.split(point.model.coef), None if point.duals is None else self.split(point.duals)
+        found: dict[int, tuple[float, float, float, float]] = {}
+        for group in groups:
+            own = np.stack([coefs[k] for k in group])
+            u = None if duals is None else np.stack([duals[k] for k in group])
+            if point.scores is not None:
+                found[group[0]] = _from_running(self, group[0], own[0], point.scores[group[0]])
+            else:
+                found |= zip(group, _from_rows(self, group, own, u, point.separate), strict=True)
+        primal, formal, b, error = np.array([found[k] for k in range(self.parts)]).T.copy()
+        proven = np.array([self.definiteness(k).known == "proven" for k in range(self.parts)])
+        dual = lower_bounds(proven, primal, formal)
+        model = Coefficients(point.model.coef, b)
+        return Bounds(primal, dual, model, formal=np.minimum(formal, primal), score_error=error)
+
+    def choose(self, first: Array, one: Coefficients, other: Coefficients) -> Coefficients:
+        """The coefficients ``one`` of the parts in ``first``, and the other ones of the rest."""
+        assert one.b is not None
+        assert other.b is not None
+        pairs = zip(first, self.split(one.coef), self.split(other.coef), strict=True)
+        coef = np.concatenate([mine if chosen else rest for chosen, mine, rest in pairs])
+        return Coefficients(coef, np.where(first, one.b, other.b))
+
+    def arrays(self, model: Coefficients) -> dict[str, Array]:
+        """Coefficients and biases."""
+        assert model.b is not None
+        return {"W": model.coef, "b": model.b}
+
+    def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
+        """What ``arrays`` wrote."""
+        return Coefficients(saved(arrays, "W", (self.size,)), saved(arrays, "b", (self.parts,)))
+
+    def digests(self) -> dict[str, str]:
+        """What the problem is, in words and digests; a kernel function is known by its name only."""
+        arrays, kernel = stored_arrays(self.X), self.kernel
+        function = kernel.function
+        named = "" if function is None else f" {getattr(function, '__qualname__', type(function).__qualname__)}"
+        return {
+            "rows": str(self.X.shape[0]),
+            "columns": str(self.X.shape[1]),
+            "layout": "CSR" if len(arrays) > 1 else "dense",
+            "dtype": " ".join(str(a.dtype) for a in arrays),
+            "data": digest(*arrays),
+            "targets": digest(*self._targets()),
+            "weights": digest(*self._weights()),
+            "outputs": str(self.parts),
+            "loss": spelled(self.pieces[0].loss),
+            "lam": repr(float(self.lam)),
+            "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
+            "intercept_scaling": repr(float(self.feature)),
+            "sharing of kernel rows": "yes" if self.rows.whole is not None else "no",
+        }
+
+    def _targets(self) -> list[Array]:
+        """All that is to be learnt."""
+        return [part.y for part in self.pieces]
+
+    def _weights(self) -> list[Array]:
+        """Those of the rows."""
+        return [part.weight for part in self.pieces]
+
+
+# --- certificates ----------------------------------------------------------------------------------------------------
+
+
+def squared_norm(problem: KernelProblem, coef: Array, F: Array) -> float:
+    """‖w‖², with the weight of a constant feature."""
+    return dot(coef, F) + _feature_square(problem, coef)
+
+
+def _feature_square(problem: KernelProblem, coef: Array) -> float:
+    return (problem.feature * float(coef.sum())) ** 2 if problem.bias == "feature" else 0.0
+
+
+def primal_value(problem: KernelProblem, part: Part, coef: Array, F: Array) -> tuple[float, float]:
+    """P of these coefficients, whose scores without bias are F, and the best bias."""
+    b = _bias(problem, part, coef, F)
+    loss = dot(part.weight, part.core.value(np.ascontiguousarray(F + b), part.y)) / problem.total
+    return 0.5 * problem.lam * squared_norm(problem, coef, F) + loss, b
+
+
+def _bias(problem: KernelProblem, part: Part, coef: Array, F: Array) -> float:
+    if problem.bias == "free":
+        return part.best_bias(F)
+    return problem.feature**2 * float(coef.sum()) if problem.bias == "feature" else 0.0
+
+
+def dual_value(problem: KernelProblem, part: Part, u: Array, coef: Array, F: Array) -> float:
+    """D of u in the domain, whose w(u) has these coefficients and scores."""
+    return _conjugates(problem, part, u) - 0.5 * problem.lam * squared_norm(problem, coef, F)
+
+
+def _conjugates(problem: KernelProblem, part: Part, u: Array) -> float:
+    return dot(part.weight, part.core.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
+
+
+def exact_scores(problem: KernelProblem, k: int, coef: Array) -> Array:
+    """K coef for each line of ``coef``, on the rows of part k, in float64."""
+    support = np.flatnonzero(coef.any(axis=0))
+    if not len(support):
+        return np.zeros_like(coef)
+    return np.asarray(problem.rows(k).exact(support, coef[:, support], np.arange(coef.shape[1])))
+
+
+def primal_values(problem: KernelProblem, numbers: list[int], coef: Array) -> list[float]:
+    """P of the parts ``numbers``, which have the same rows; a line of ``coef`` for each."""
+    found = zip(numbers, coef, exact_scores(problem, numbers[0], coef), strict=True)
+    return [primal_value(problem, problem.pieces[k], own, F)[0] for k, own, F in found]
+
+
+def _from_rows(
+    problem: KernelProblem, numbers: list[int], coef: Array, u: Array | None, separate: bool
+) -> list[tuple[float, float, float, float]]:
+    """P, D, bias and 0 of parts that have the same rows, all scores computed anew."""
+    parts = [problem.pieces[k] for k in numbers]
+    if u is None:
+        u = np.stack([_own_duals(p, c) for p, c in zip(parts, coef, strict=True)])
+    u = np.stack([p.feasible_duals(v, balanced=problem.bias == "free") for p, v in zip(parts, u, strict=True)])
+    dual_coef = np.stack([p.shares * v for p, v in zip(parts, u, strict=True)])
+    if np.array_equal(coef, dual_coef):
+        Z = exact_scores(problem, numbers[0], coef)
+        squares = [dot(c, F) for c, F in zip(dual_coef, Z, strict=True)]
+    elif separate:
+        Z = np.stack([problem.scores(k, c) for k, c in zip(numbers, coef, strict=True)])
+        squares = [problem.square(k, c) for k, c in zip(numbers, dual_coef, strict=True)]
+    else:  # kernel values are computed once for both
+        Z = exact_scores(problem, numbers[0], np.concatenate([coef, dual_coef]))
+        squares = [dot(c, F) for c, F in zip(dual_coef, Z[len(parts) :], strict=True)]
+    found = []
+    for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], u, dual_coef, squares, strict=True):
+        P, b = primal_value(problem, problem.pieces[k], own, F)
+        found.append((P, _best_on_ray(problem, k, v, c, square), b, 0.0))
+    return found
+
+
+def _own_duals(part: Part, coef: Array) -> Array:
+    """The dual variables whose weights are these coefficients."""
+    return np.divide(coef, part.shares, out=np.zeros_like(coef), where=part.shares > 0)
+
+
+def _from_running(
+    problem: KernelProblem, k: int, coef: Array, kept: RunningScores
+) -> tuple[float, float, float, float]:
+    """P, and D of its own dual variables, of part k, its bias, and the largest error seen in scores kept up to date.
+
+    Those are believed of rows whose loss is zero however wrong rounding can have made them; all others are computed.
+    """
+    part, support = problem.pieces[k], np.flatnonzero(coef)
+    if len(support) * part.m <= FEW:
+        scores = exact_scores(problem, k, coef[None])[0]
+        error = float(np.abs(scores - kept.values).max())
+    else:
+        scores, error = _wanted_scores(problem, k, coef, kept)
+    P, b = primal_value(problem, part, coef, scores)
+    u = part.feasible_duals(_own_duals(part, coef), balanced=problem.bias == "free")
+    dual_coef = part.shares * u
+    if not (np.abs(dual_coef - coef) > 1e-12 * np.abs(coef)).any():
+        square = dot(coef[support], scores[support])
+    else:
+        square = problem.square(k, dual_coef)
+    return P, _best_on_ray(problem, k, u, dual_coef, square), b, error
+
+
+def _wanted_scores(problem: KernelProblem, k: int, coef: Array, kept: RunningScores) -> tuple[Array, float]:
+    """Scores of all rows, computed anew where that can make a difference, and the largest error seen."""
+    part, rows, support = problem.pieces[k], problem.rows(k), np.flatnonzero(coef)
+    reach = kept.drift.reach(coef - kept.coef, *rows.value_errors())
+    scores, known = kept.values.copy(), np.zeros(part.m, dtype=bool)
+    wanted, error = (coef != 0) | ~np.isfinite(scores) | (reach == np.inf), 0.0
+    while len(new := np.flatnonzero(wanted & ~known)):
+        scores[new] = rows.exact(support, coef[support], new)
+        known[new] = True
+        off = np.abs(scores[new] - kept.values[new])
+        error = max(error, float(off[np.isfinite(off)].max(initial=0.0)))
+        b = _bias(problem, part, coef, scores)
+        # The second term is for the rounding of sums with the bias, and of their comparison with the kink.
+        wanted = ~part.flat(scores + b, reach + 1e-14 * (1 + np.abs(part.y) + np.abs(scores) + abs(b)))
+    return scores, error
+
+
+def _best_on_ray(problem: KernelProblem, k: int, u: Array, coef: Array, square: float) -> float:
+    """The best D of t u over 0 ≤ t ≤ 1, where w(u) has these coefficients and coef·K coef; D is concave in t."""
+    part, shift = problem.pieces[k], problem.definiteness(k).shift
+    square += _feature_square(problem, coef) + (shift * dot(coef, coef) if shift else 0.0)
+    half = 0.5 * problem.lam * square
+
+    def value(t: float) -> float:
+        return _conjugates(problem, part, t * u) - t * t * half
+
+    best = value(1.0)
+    if part.loss.piecewise_linear:  # so are the conjugates
+        slope = best + half
+        t = slope / (2 * half) if 2 * half > slope > 0 else 1.0
+        return max(best, t * slope - t * t * half, 0.0)
+    low, high = 0.0, 1.0
+    if best < value(0.99):
+        for _ in range(60):
+            third = (high - low) / 3
+            low, high = (low + third, high) if value(low + third) < value(high - third) else (low, high - third)
+        best = value(0.5 * (low + high))
+    return max(best, 0.0)

@@ -5,26 +5,47 @@
 It has ``outputs`` weight vectors: one (binary, regression), one for each class (one-vs-rest: as many independent
 problems, ``parts``), or one for each class tied together by a joint loss (a single part).
 
-Dual variables u (rows × outputs) live in the unit domain of the loss, and W(u) = (1/(λM)) Σ_i c_i u_i x_iᵀ.
+Dual variables u (rows × outputs) live in the unit domain of the loss, and W(u) = (1/(λM)) Σ_i c_i u_i x_iᵀ. For every u
+in the domain of the conjugates (and, if the bias is free, with Σ_i c_i u_i = 0)
+
+    D(u) = (1/M) Σ_i c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖²  ≤  P*  ≤  P(W, b),
+
+so P − D bounds how far the weights are from the optimum. No running sum of any solver is trusted: a solver only
+proposes W, b and u.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pegasos.losses import Loss
+from pegasos.problems.base import Bounds, Point
 from pegasos.rows.views import Array, Examples
+from pegasos.util.digests import digest, spelled
+from pegasos.util.fields import saved
 
 #: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
 Bias = Literal["none", "feature", "free"]
 
 
+#: A bias at which a loss that only tends to zero counts as zero.
+FAR = 64.0
+
+
+class Weights(NamedTuple):
+    """The weights (outputs × columns; None: those of the dual variables) and biases of linear machines."""
+
+    W: Array | None
+    b: Array
+
+
 @dataclass(frozen=True)
-class Problem:
+class LinearProblem:
     """See the module's docstring. ``target``: float64 values for one output, int32 class indices for several."""
 
     examples: Examples
@@ -51,15 +72,6 @@ class Problem:
     def parts(self) -> int:
         """The number of independent problems, each with a certificate of its own."""
         return 1 if self.joint else self.outputs
-
-    @property
-    def model_shape(self) -> tuple[int, ...]:
-        """The shape of the weights."""
-        return self.outputs, self.examples.n
-
-    def choose(self, first: Array, W: Array, other: Array) -> Array:
-        """The weights W of the parts in ``first``, and the other ones of the rest."""
-        return np.where(first[:, None], W, other)
 
     @property
     def constant(self) -> bool:
@@ -167,3 +179,150 @@ class Problem:
     @cached_property
     def _at_zero(self) -> Array:
         return self.mean_losses(np.zeros((self.examples.m, self.outputs)))
+
+    # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    def first_bounds(self) -> Array:
+        """No loss is negative: u = 0 bounds every problem from below."""
+        return np.zeros(self.parts)
+
+    def trivial(self) -> tuple[Weights, Array] | None:
+        """Weights of zero and their best biases, where the targets of some part are all equal."""
+        if not self.constant:
+            return None
+        W = np.zeros((self.outputs, self.examples.n))
+        found = self.certify(Point(Weights(W, np.zeros(self.outputs))))
+        far = np.copysign(FAR, found.model.b)
+        value = self.mean_losses(np.tile(far, (self.examples.m, 1)))
+        lower = value < found.primal
+        return Weights(W, np.where(lower, far, found.model.b)), np.where(lower, value, found.primal)
+
+    def certify(self, point: Point[Weights]) -> Bounds[Weights]:
+        """Recompute primal and dual values; a free bias is replaced by the best one for the weights."""
+        (W, b), u, dual = point.model, point.duals, np.full(self.parts, -np.inf)
+        if u is None:
+            assert W is not None
+            squares, Z = self.squared_norms_of(W), self.scores(W, b)
+            self.examples.verify(self.threads)  # as the passes below do by the way
+        else:
+            u = feasible(self, u)
+            if W is None:
+                W, squares, Z = self.dual_model(u, b)
+                dual_squares = squares
+            else:
+                squares = self.squared_norms_of(W)
+                Z, dual_squares = self.scores_and_dual_squares(W, b, u)
+            dual = _dual_value(self, u, dual_squares)
+        if self.bias == "free" and not self.joint:
+            shift = best_biases(self, Z)
+            b, Z = b + shift, Z + shift
+        primal = self.penalty(squares, b) + self.mean_losses(Z)
+        # What left the range of numbers on its way proves nothing, and is worth nothing.
+        primal, dual = np.where(np.isnan(primal), np.inf, primal), np.where(np.isnan(dual), -np.inf, dual)
+        return Bounds(primal, dual, Weights(W, b), Z)
+
+    def choose(self, first: Array, one: Weights, other: Weights) -> Weights:
+        """The weights ``one`` of the parts in ``first``, and the other ones of the rest."""
+        assert one.W is not None
+        assert other.W is not None
+        return Weights(np.where(first[:, None], one.W, other.W), np.where(first, one.b, other.b))
+
+    def arrays(self, model: Weights) -> dict[str, Array]:
+        """Weights and biases."""
+        assert model.W is not None
+        return {"W": model.W, "b": model.b}
+
+    def model_of(self, arrays: Mapping[str, Array]) -> Weights:
+        """What ``arrays`` wrote."""
+        shapes = {"W": (self.outputs, self.examples.n), "b": (self.outputs,)}
+        return Weights(**{name: saved(arrays, name, shape) for name, shape in shapes.items()})
+
+    def digests(self) -> dict[str, str]:
+        """What the problem is, in words and digests."""
+        examples, arrays = self.examples, self.examples.arrays
+        return {
+            "rows": str(examples.m),
+            "columns": str(examples.n),
+            "layout": "CSR" if examples.is_sparse else "dense",
+            "dtype": " ".join(str(a.dtype) for a in arrays),
+            "data": digest(*arrays),
+            "targets": digest(self.target),
+            "weights": "none" if self.weight is None else digest(self.weight),
+            "outputs": str(self.outputs),
+            "loss": spelled(self.loss),
+            "lam": repr(float(self.lam)),
+            "intercept_scaling": repr(float(self.feature)),
+        }
+
+
+def dual_value(problem: LinearProblem, u: Array) -> Array:
+    """D of the nearest feasible point to u that is easy to find, for each part."""
+    u = feasible(problem, u)
+    return _dual_value(problem, u, problem.squared_norms_of(problem.dual_weights(u)))
+
+
+def _dual_value(problem: LinearProblem, u: Array, penalty: Array) -> Array:
+    """D of a feasible u; ``penalty`` is ‖W(u)‖² of each part."""
+    if problem.bias == "feature":
+        sums = (problem.c @ u)[:, None] * (problem.feature / (problem.lam * problem.total))
+        penalty = penalty + problem.squared_norms_of(sums)
+    return problem.mean_conjugates(u) - 0.5 * problem.lam * penalty
+
+
+def best_biases(problem: LinearProblem, Z: Array) -> Array:
+    """What to add to the bias of each output so that it is best for the scores Z."""
+    shifts = np.zeros(problem.outputs)
+    for k in range(problem.outputs):
+        lo, hi, _ = problem.core.best_offset(np.ascontiguousarray(Z[:, k]), problem.targets(k), problem.c, 0.0)
+        shifts[k] = 0.5 * (lo + hi)
+    return shifts
+
+
+def feasible(problem: LinearProblem, u: Array) -> Array:
+    """Clip u into the domain; for a free bias also make Σ_i c_i u_i vanish."""
+    if problem.joint:
+        u = _on_simplex(problem, u)
+        return _transport(problem, u) if problem.bias == "free" else u
+    u = problem.entrywise(problem.core.clip, u)
+    if problem.bias == "free":
+        # The domain holds 0 and everything between: scaling down the heavier sign keeps u inside and balances it.
+        up, down = problem.c @ np.maximum(u, 0), problem.c @ np.maximum(-u, 0)
+        both = np.minimum(up, down)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            u = u * np.where(u > 0, np.where(up > 0, both / up, 0.0), np.where(down > 0, both / down, 0.0))
+    return u
+
+
+def _on_simplex(problem: LinearProblem, u: Array) -> Array:
+    """u = e_y − α with α ≥ 0 and Σα = 1, by clipping and rescaling α."""
+    own = np.arange(problem.examples.m), problem.target
+    alpha = -u
+    alpha[own] += 1.0
+    np.maximum(alpha, 0.0, out=alpha)
+    sums = alpha.sum(axis=1, keepdims=True)
+    np.divide(alpha, sums, out=alpha, where=sums > 0)
+    alpha[sums[:, 0] == 0] = 0.0
+    alpha[own] += sums[:, 0] == 0
+    alpha *= -1.0
+    alpha[own] += 1.0
+    return alpha
+
+
+def _transport(problem: LinearProblem, u: Array) -> Array:
+    """Move α between classes so that each class's weighted total equals its share of the rows: Σ_i c_i u_i = 0.
+
+    Classes with too much give the same fraction of every row's α to the classes with too little, in proportion to what
+    those lack; rows keep their sums and stay nonnegative.
+    """
+    own = np.arange(problem.examples.m), problem.target
+    alpha = -u
+    alpha[own] += 1.0
+    have = problem.c @ alpha
+    want = np.bincount(problem.target, weights=problem.c, minlength=problem.outputs)
+    surplus, lack = np.maximum(have - want, 0), np.maximum(want - have, 0)
+    if surplus.sum() > 0 and lack.sum() > 0:
+        given = alpha * np.divide(surplus, have, out=np.zeros_like(have), where=have > 0)
+        alpha = alpha - given + np.outer(given.sum(axis=1), lack / lack.sum())
+    alpha *= -1.0
+    alpha[own] += 1.0
+    return alpha

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.kernels.gram import padded
-from pegasos.problems.kernel import KernelProblem, check_values
-from pegasos.problems.pairs import PairProblem
+from pegasos.kernels.functions import Kernel
+from pegasos.kernels.gram import PartRows, padded
+from pegasos.problems.pair_parts import PairParts
+from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 
 #: Rows of a pair up to which it is put together from kernel values that are computed for many pairs.
@@ -26,8 +27,8 @@ STRIP = 1 << 17
 class DoubleValues:
     """Kernel values of the rows of a problem in double precision, refused where they are not finite."""
 
-    def __init__(self, problem: KernelProblem) -> None:
-        self.kernel, self.rows = problem.kernel, problem.rows.of_all()
+    def __init__(self, kernel: Kernel, rows: PartRows) -> None:
+        self.kernel, self.rows = kernel, rows.of_all()
         if self.rows.single:
             self.rows.widen()
 
@@ -48,9 +49,8 @@ class DoubleValues:
 class PairVisits:
     """Takes the core from pair to pair; see ``whole_smo.hpp`` for what it does there."""
 
-    def __init__(self, problem: PairProblem, values: DoubleValues | None = None) -> None:
-        self.parts = parts = problem.pieces
-        self.values = DoubleValues(problem) if values is None else values
+    def __init__(self, parts: PairParts, values: DoubleValues) -> None:
+        self.parts, self.values = parts, values
         # The values of each class's rows among themselves are needed for all of its pairs.
         self._offsets = np.concatenate([[0], np.cumsum([n * padded(n) if n < TOGETHER else 0 for n in parts.sizes])])
         self._own = np.empty(self._offsets[-1])

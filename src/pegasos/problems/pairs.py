@@ -1,103 +1,32 @@
-"""The problem of a kernel machine that compares several classes in pairs; a part is made when it is asked for."""
+"""The problem of a kernel machine that compares several classes in pairs.
+
+Certificates of dual variables in a table (``kernels/pairs.py``) are computed in the core: no Python for each of half a
+million pairs. As those of all kernel machines they are put within their bounds and balanced, scores are computed anew
+in float64 from kernel values in float64, and P, D and the best bias from those.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import overload
 
 import numpy as np
 
-from pegasos.kernels.pairs import class_starts, pair_count
-from pegasos.losses import Loss
-from pegasos.problems.kernel import KernelProblem, Part
+from pegasos import _core
+from pegasos.kernels.definite import lower_bounds
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.kernel import Coefficients, KernelProblem
+from pegasos.problems.pair_parts import PairParts
+from pegasos.problems.pair_visits import DoubleValues, PairVisits
 from pegasos.rows.views import Array
+from pegasos.util.fields import saved
+
+#: Rounding errors of scores from which on they are added up in extended precision.
+FINE = 1e-9
 
 
-class PairParts(Sequence[Part]):
-    """A part for each pair of classes, the first of which is positive.
-
-    There can be half a million of them, of a few rows each: together they would take more room than all else.
-    """
-
-    def __init__(self, codes: Array, classes: int, weight: Array, loss: Loss, C: float) -> None:
-        self.codes, self.classes, self.weight, self.loss, self.C = codes, classes, weight, loss, C
-        self.order = np.argsort(codes, kind="stable").astype(np.int64)
-        self.starts = class_starts(np.bincount(codes, minlength=classes))
-
-    @cached_property
-    def sorted_weight(self) -> Array:
-        """The weights of the rows, class by class."""
-        return np.ascontiguousarray(self.weight[self.order])
-
-    @cached_property
-    def sizes(self) -> Array:
-        """How many rows each class has."""
-        return np.diff(self.starts)
-
-    def rows_of(self, i: int) -> Array:
-        """The numbers of a class's rows."""
-        return self.order[self.starts[i] : self.starts[i + 1]]
-
-    def pair(self, p: int) -> tuple[int, int]:
-        """The two classes of part p."""
-        i = np.arange(self.classes)
-        begins = i * (2 * self.classes - i - 1) // 2
-        first = int(np.searchsorted(begins, p, side="right")) - 1
-        first = min(first, self.classes - 2)
-        return first, p - int(begins[first]) + first + 1
-
-    def rows(self, p: int) -> Array:
-        """The numbers of the rows of part p, in increasing order."""
-        i, j = self.pair(p)
-        return np.sort(np.concatenate([self.rows_of(i), self.rows_of(j)]))
-
-    def of_pair(self, table: Array, p: int) -> tuple[Array, Array]:
-        """Views of what a table, laid out as ``kernels/pairs.py`` says, has for the two classes of part p."""
-        i, j = self.pair(p)
-        of_i, of_j = (slice(self.starts[c], self.starts[c + 1]) for c in (i, j))
-        return table[j - 1, of_i], table[i, of_j]
-
-    def in_order(self, table: Array) -> Array:
-        """The numbers of a table, those of one part after the other."""
-        places = (np.argsort(np.concatenate([self.rows_of(c) for c in self.pair(p)])) for p in range(len(self)))
-        return np.concatenate([np.concatenate(self.of_pair(table, p))[at] for p, at in enumerate(places)])
-
-    def __len__(self) -> int:
-        return pair_count(self.classes)
-
-    @overload
-    def __getitem__(self, p: int) -> Part: ...
-    @overload
-    def __getitem__(self, p: slice) -> list[Part]: ...
-    def __getitem__(self, p: int | slice) -> Part | list[Part]:
-        if isinstance(p, slice):
-            return [self[q] for q in range(*p.indices(len(self)))]
-        if not 0 <= p < len(self):
-            raise IndexError(p)
-        index = self.rows(p)
-        y = np.where(self.codes[index] == self.pair(p)[0], 1.0, -1.0)
-        return Part(index, y, self.weight[index], self.loss, self.C)
-
-
-class PairIndices(Sequence[Array]):
-    """The rows of each part."""
-
-    def __init__(self, parts: PairParts) -> None:
-        self.parts = parts
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    @overload
-    def __getitem__(self, p: int) -> Array: ...
-    @overload
-    def __getitem__(self, p: slice) -> list[Array]: ...
-    def __getitem__(self, p: int | slice) -> Array | list[Array]:
-        if isinstance(p, slice):
-            return [self[q] for q in range(*p.indices(len(self)))]
-        return self.parts.rows(p)
+class PairTable(Coefficients):
+    """Coefficients of the rows in all pairs, in a table as ``kernels/pairs.py`` says; each is a dual variable, too."""
 
 
 @dataclass(frozen=True)
@@ -107,9 +36,9 @@ class PairProblem(KernelProblem):
     pieces: PairParts
 
     @property
-    def model_shape(self) -> tuple[int, ...]:
-        """The shape of a model: each row is in as many pairs as there are other classes."""
-        return ((self.pieces.classes - 1) * len(self.pieces.codes),)
+    def size(self) -> int:
+        """Coefficients of a model: each row is in as many pairs as there are other classes."""
+        return (self.pieces.classes - 1) * len(self.pieces.codes)
 
     def at_zero(self) -> Array:
         """P(0, 0) of each part."""
@@ -119,10 +48,61 @@ class PairProblem(KernelProblem):
         others = (total[i] * first + total[i + 1 :] * second for i in range(parts.classes - 1))
         return np.concatenate([*others])
 
-    def targets(self) -> list[Array]:
+    def _targets(self) -> list[Array]:
         """What is to be learnt: each row's class."""
         return [self.pieces.codes]
 
-    def weights(self) -> list[Array]:
+    def _weights(self) -> list[Array]:
         """Those of the rows."""
         return [self.pieces.weight]
+
+    def certify(self, point: Point[Coefficients]) -> Bounds[Coefficients]:
+        """As for all kernel machines; a table is made feasible in place."""
+        if isinstance(point.model, PairTable):
+            return _certify_table(self, point.model.coef)
+        return super().certify(point)
+
+    def choose(self, first: Array, one: Coefficients, other: Coefficients) -> Coefficients:
+        """The coefficients ``one`` of the parts in ``first``, and the other ones of the rest, in the order of parts."""
+        return super().choose(first, self._in_order(one), self._in_order(other))
+
+    def _in_order(self, model: Coefficients) -> Coefficients:
+        return Coefficients(self.pieces.in_order(model.coef), model.b) if isinstance(model, PairTable) else model
+
+    def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
+        """What ``arrays`` wrote."""
+        table = (self.pieces.classes - 1, len(self.pieces.codes))
+        if np.ndim(arrays.get("W", 0)) == 2:
+            return PairTable(saved(arrays, "W", table), saved(arrays, "b", (self.parts,)))
+        return super().model_of(arrays)
+
+
+def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
+    """P and D of each pair for dual variables laid out as ``kernels/pairs.py`` says; these are made feasible."""
+    pairs, known = problem.parts, problem.definiteness_of_all()
+    # A pair whose scores are no numbers stays at these: there is no bound, and nothing is reached.
+    primal, dual, bias = np.full(pairs, np.inf), np.zeros(pairs), np.zeros(pairs)
+    core = _core.WholeSMO(
+        problem.pieces.C,
+        problem.lam,
+        problem.total,
+        tol=np.finfo(float).max,  # with no steps allowed, whatever the gap, a visit does nothing but certify
+        max_steps=0,
+        piece=1,
+        beyond=-1,
+        shift=known.shift,
+        goal=np.full(pairs, FINE),
+        violation=np.full(pairs, np.inf),
+        primal=primal,
+        dual=dual,
+        bias=bias,
+        steps=np.zeros(pairs, dtype=np.int64),
+        over=np.zeros(pairs, dtype=np.int64),
+    )
+    visits, k = PairVisits(problem.pieces, DoubleValues(problem.kernel, problem.rows)), 0
+    counted = visits.values.rows.evaluations
+    while k < pairs:
+        k = visits.visit(core, table, k, 1 << 60)[0] + 1
+    visits.values.rows.evaluations = counted  # kernel values of certificates are not counted
+    bound = lower_bounds(np.full(pairs, known.known == "proven"), primal, dual)
+    return Bounds(primal, bound, PairTable(table, bias), formal=np.minimum(dual, primal))

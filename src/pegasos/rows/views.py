@@ -50,12 +50,22 @@ class Examples:
         """Whether the rows are CSR."""
         return bool(sparse.issparse(self.array))
 
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What the rows are stored in."""
+        return stored_arrays(self.array)
+
     def verify(self, threads: int = 1) -> None:
         """Refuse rows that have changed since they were checked: a pass at the speed of memory.
 
         The passes of certificates do it by the way.
         """
         self.rows.verify(threads)
+
+
+def stored_arrays(X: Any) -> tuple[Array, ...]:
+    """The arrays of a dense or CSR matrix."""
+    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
 
 
 def examples(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, Literal, TypeGuard
+from typing import ClassVar, Literal, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 
-from pegasos.fit.engine import Engine
-from pegasos.fit.kernel_engine import KernelEngine
+from pegasos.fit.engine import Engine, Options
 from pegasos.losses import LOSSES
-from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.linear import Problem
+from pegasos.problems.base import M
+from pegasos.problems.kernel import Coefficients, KernelProblem
+from pegasos.problems.linear import LinearProblem
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.util.suggest import did_you_mean
 
 Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
@@ -20,6 +21,21 @@ SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
 SCALAR_LOSSES = tuple(name for name, cls in LOSSES.items() if cls.kind != "joint")
+
+
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class AnySolver(Protocol[P_contra, M]):
+    """What a fit asks of every solver: an engine for a problem of its kind."""
+
+    def check(self, problem: P_contra, intercept: str) -> None:
+        """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
+        ...
+
+    def engine(self, problem: P_contra, options: Options) -> Engine[M]:
+        """A fresh engine for ``problem``."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,7 @@ class Solver:
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
     losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
         if problem.loss.name not in self.losses:
             raise ValueError(
@@ -41,7 +57,7 @@ class Solver:
             accepted = ", ".join(("feature", *self.intercepts))
             raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         """A fresh engine for ``problem``."""
         raise NotImplementedError
 
@@ -55,7 +71,7 @@ class SecondOrderSolver(Solver):
     def __post_init__(self) -> None:
         check_count(self, "max_columns")
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
         width = problem.examples.n * (problem.outputs if problem.joint else 1)
         if width > self.max_columns:
@@ -88,12 +104,13 @@ class KernelSolver:
             others = ". Use 'sdca' or 'pegasos'" if intercept in ("none", "feature") else ""
             raise ValueError(f"solver {self.name!r} cannot do {what} with a kernel; it can {accepted}{others}")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
-        """A fresh engine for ``problem``; ``max_steps`` limits the steps on each part."""
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
+        """A fresh engine for ``problem``."""
         raise NotImplementedError
 
 
-def check_word(solver: Solver, field: str, accepted: tuple[str, ...]) -> None:
+def check_word(solver: object, field: str, accepted: tuple[str, ...]) -> None:
+    """Refuse a word that means nothing."""
     value = getattr(solver, field)
     if value not in accepted:
         hint = did_you_mean(value, accepted)
@@ -127,7 +144,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def row_order(sampling: Sampling, problem: Problem) -> str:
+def row_order(sampling: Sampling, problem: LinearProblem) -> str:
     """The core's name for an epoch's order."""
     if sampling == "auto":
         return "chunked" if problem.examples.on_disk else "permutation"

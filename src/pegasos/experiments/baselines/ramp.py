@@ -9,9 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from pegasos.experiments.baselines.task import Expansion, Task, count, positive
+from pegasos.fit.engine import Options
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import Hinge
-from pegasos.problems.kernel import KernelProblem, Part
+from pegasos.problems.kernel import KernelProblem
+from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.smo_engine import SMOEngine
 from pegasos.util.threads import with_one_blas_thread
@@ -120,7 +122,7 @@ def _solve(
     """The optimum of a round, from the last one's: coefficients, scores without bias, and the bias."""
     part = ShiftedPart(None, task.y, np.ones(task.m), Hinge(), task.C, shift)
     problem = KernelProblem(task.X, task.kernel, (part,), 1 / (task.C * task.m), float(task.m), rows)
-    engine = SMOEngine(problem, tol=tol)
+    engine = SMOEngine(problem, Options(tol=tol))
     state = engine.states[0]
     state.gamma = part.feasible(gamma)
     moved = np.flatnonzero(state.gamma != gamma)

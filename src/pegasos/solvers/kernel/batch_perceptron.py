@@ -23,15 +23,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos.fit.engine import MAX_ITER, saved
-from pegasos.fit.kernel_engine import MET, KernelEngine
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import KernelProblem, Part
-from pegasos.problems.kernel_point import Point
+from pegasos.fit.engine import MAX_ITER, Engine, Options
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.kernel import Coefficients, KernelProblem
+from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count
+from pegasos.solvers.kernel.reasons import MET
 from pegasos.solvers.kernel.slack_level import Basin
 from pegasos.solvers.kernel.smo_engine import REASONS, SMOEngine
+from pegasos.util.fields import saved
 from pegasos.util.threads import dot, one_blas_thread
 
 #: The accuracy of the quick solution that ν is taken from.
@@ -109,26 +110,24 @@ class _State:
         return (sums[0] / steps, sums[1] / eta) if steps else (sums[0], sums[1])
 
 
-class SBPEngine:
+class SBPEngine(Engine[Coefficients]):
     """One part after the other. Where ν is not given, SMO solves all of them roughly first."""
 
-    eager = False
     #: The objective is not what it minimises.
     returns_last = True
 
     def __init__(
         self,
         problem: KernelProblem,
+        options: Options,
         *,
-        tol: float,
-        max_steps: int | None,
-        seed: int,
         nu: float | None,
         own_steps: int,
     ) -> None:
-        self.problem, self.tol, self.seed, self.max_steps, self.own_steps = problem, tol, seed, max_steps, own_steps
+        self.problem, self.tol, self.seed = problem, options.tol, options.seed
+        self.max_steps, self.own_steps = options.max_steps, own_steps
         self.given = nu is not None
-        self.scout = SMOEngine(problem, tol=QUICK) if nu is None else None
+        self.scout = SMOEngine(problem, Options(tol=QUICK)) if nu is None else None
         self.states = [_State(part, 0.0 if nu is None else nu) for part in problem.pieces]
         self.before, self.work, self.indefinite = 0, 0, False
         self._diagonal: tuple[int, Array] | None = None
@@ -172,13 +171,13 @@ class SBPEngine:
         current = next((state for state in self.states if not state.over), None)
         return current is None or current.steps >= current.due or self._spent(current) > 0
 
-    def point(self, *, last: bool = False) -> Point:
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
         """The average weights of all parts, which need not be those of feasible dual variables, and p as such."""
         for k, state in enumerate(self.states):
             if not state.measured:
                 self._measure(k, state)
         coefs, duals = [state.coef for state in self.states], [state.u for state in self.states]
-        return Point(np.concatenate(coefs), np.concatenate(duals), separate=True)
+        return Point(Coefficients(np.concatenate(coefs)), np.concatenate(duals), separate=True)
 
     def _measure(self, k: int, state: _State) -> None:
         """γ̄ of the average weights and its upper bound, in float64; they are zero where that is no worse."""
@@ -202,10 +201,7 @@ class SBPEngine:
             state.upper = min(state.upper, float(np.sqrt(max(square, 0.0))) / size + volume * steepest)
         state.measured = True
 
-    def judged(self, bounds: Bounds) -> None:
-        """Nothing to do."""
-
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Coefficients]) -> None:
         """Go over to the next part where this one is good enough."""
         for k, state in enumerate(self.states):
             if not state.over:
@@ -226,13 +222,14 @@ class SBPEngine:
             return 4
         return 3 if state.steps >= self.own_steps else 0
 
-    def results(self) -> tuple[SBPResult, ...]:
+    def attributes(self) -> dict[str, Any]:
         """The guarantees of each part as of its last certificate; the upper bound needs a space of features."""
         proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.parts)]
-        return tuple(
+        results = tuple(
             SBPResult(float(s.nu), float(s.gamma_bar), float(s.upper) if sure else np.inf, s.steps)
             for s, sure in zip(self.states, proven, strict=True)
         )
+        return {"sbp_": results}
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -410,6 +407,6 @@ class SBP(KernelSolver):
             raise ValueError(f"SBP: nu={nu!r} must be None or a number >= 0")
         check_count(self, "max_steps")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         nu = None if self.nu is None else float(self.nu)
-        return SBPEngine(problem, tol=tol, max_steps=max_steps, seed=seed, nu=nu, own_steps=int(self.max_steps))
+        return SBPEngine(problem, options, nu=nu, own_steps=int(self.max_steps))

@@ -15,15 +15,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import MAX_ITER, saved
-from pegasos.fit.kernel_engine import MET
+from pegasos.fit.engine import MAX_ITER, Engine
 from pegasos.kernels.gram import BATCH
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import KernelProblem, check_values
-from pegasos.problems.kernel_certificate import exact_scores
-from pegasos.problems.kernel_point import Point
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.kernel import Coefficients, KernelProblem, exact_scores
+from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
+from pegasos.solvers.kernel.reasons import MET
 from pegasos.solvers.kernel.smo_engine import REASONS
+from pegasos.util.fields import saved
 from pegasos.util.threads import one_blas_thread
 
 #: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
@@ -95,10 +95,8 @@ class _Group:
         self.drawn: tuple[int, Array] | None = None
 
 
-class BlockEngine:
+class BlockEngine(Engine[Coefficients]):
     """Runs the parts of a problem; ``max_epochs`` is for each part."""
-
-    eager = False
 
     def __init__(
         self,
@@ -166,19 +164,19 @@ class BlockEngine:
         together = len(self.groups) == 1 or self.problem.rows.whole is not None
         return self.ended and together and self.epochs >= self.next_check
 
-    def point(self, *, last: bool = False) -> Point:
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Coefficients and dual variables of all parts."""
-        return Point(self.coefficients(), np.concatenate([state.duals() for state in self.states]))
+        return Point(Coefficients(self.coefficients()), np.concatenate([state.duals() for state in self.states]))
 
     def coefficients(self) -> Array:
         """Those of the model, of all parts."""
         return np.concatenate([state.coefficients() for state in self.states])
 
-    def judged(self, bounds: Bounds) -> None:
+    def judged(self, bounds: Bounds[Coefficients]) -> None:
         """Take note of what the certificate has proven of the kernel."""
         self.indefinite |= self.problem.doubt == REASONS[3]
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Coefficients]) -> None:
         """Go on where the gap is too wide; leave single precision where that is to blame."""
         self.next_check = 2.0 * self.epochs + 1.0
         proven = np.asarray(bounds.formal_gap <= self.tol * bounds.primal)
@@ -192,7 +190,7 @@ class BlockEngine:
             if refresh or self._misled(group, bounds):
                 self._refresh(group)
 
-    def _misled(self, group: _Group, bounds: Bounds) -> bool:
+    def _misled(self, group: _Group, bounds: Bounds[Coefficients]) -> bool:
         """Whether single precision has bent an estimate as much as matters; if so, it is left."""
         first = group.parts[0]
         if not group.at or not self.problem.rows(first).single:

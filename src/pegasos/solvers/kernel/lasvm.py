@@ -20,12 +20,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import saved
-from pegasos.fit.kernel_engine import KernelEngine
-from pegasos.problems.kernel import KernelProblem, Part
+from pegasos.fit.engine import Engine, Options
+from pegasos.problems.kernel import Coefficients, KernelProblem
+from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag, check_positive
 from pegasos.solvers.kernel.smo_engine import REASONS, SMOEngine, _State
+from pegasos.util.fields import saved
 
 #: Visits of a piece of work; the kernel rows that they will need are fetched together.
 AHEAD = 64
@@ -103,16 +104,14 @@ class LASVMEngine(SMOEngine):
     def __init__(
         self,
         problem: KernelProblem,
+        options: Options,
         *,
-        tol: float,
-        max_steps: int | None,
-        seed: int,
         epochs: int,
         finish: bool,
         tau: float,
     ) -> None:
-        super().__init__(problem, tol=tol, max_steps=max_steps)
-        self.seed, self.passes, self.finish, self.tau = seed, epochs, finish, tau
+        super().__init__(problem, options)
+        self.seed, self.passes, self.finish, self.tau = options.seed, epochs, finish, tau
         self.online = [_Online(part) for part in problem.pieces]
         self._order: tuple[int, int, Array] | None = None
         self._moves: list[tuple[int, int, float]] = []  # of these visits
@@ -280,12 +279,10 @@ class LASVM(KernelSolver):
         check_flag(self, "finish")
         check_positive(self, "tau")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         return LASVMEngine(
             problem,
-            tol=tol,
-            max_steps=max_steps,
-            seed=seed,
+            options,
             epochs=int(self.epochs),
             finish=bool(self.finish),
             tau=float(self.tau),

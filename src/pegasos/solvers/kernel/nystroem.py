@@ -18,16 +18,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy import sparse
 
-from pegasos.fit.engine import MAX_ITER, Engine, saved
-from pegasos.fit.kernel_engine import KernelEngine
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import KernelProblem, check_values
-from pegasos.problems.kernel_point import Point
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import certify, feasible
+from pegasos.fit.engine import MAX_ITER, Engine, Options
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.kernel import Coefficients, KernelProblem
+from pegasos.problems.linear import LinearProblem, Weights, feasible
+from pegasos.problems.part import check_values
 from pegasos.rows.views import Array, examples
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
 from pegasos.solvers.linear.auto import Auto
+from pegasos.util.fields import saved
 from pegasos.util.threads import one_blas_thread
 
 #: Rows whose features are computed at a time, and entries of all features beyond which they are single precision.
@@ -63,7 +62,7 @@ class _Machine:
             rows = np.arange(first, min(first + PIECE, part.m))
             features[rows] = self._values(problem, k, rows) @ self.back
         weight, total = part.weight, float(part.weight.sum())
-        self.problem = Problem(
+        self.problem = LinearProblem(
             examples=examples(features, threads=problem.rows.threads, name="the Nystroem features"),
             loss=part.loss,
             target=np.ascontiguousarray(part.y),
@@ -74,7 +73,7 @@ class _Machine:
             threads=problem.rows.threads,
         )
         self.factor = problem.lam / self.problem.lam  # both objectives are ½‖w‖² + CΣ, in different units
-        self.engine: Engine = Auto().engine(self.problem, "unregularized", seed)
+        self.engine = Auto().engine(self.problem, Options(seed=seed))
 
     def _values(self, problem: KernelProblem, k: int, rows: Array) -> Array:
         K = np.asarray(problem.rows(k).block(rows, self.basis), dtype=np.float64)[:, : len(self.basis)]
@@ -91,24 +90,21 @@ class _Result:
         self.over, self.epochs = 0, 0.0
 
 
-class NystroemEngine:
+class NystroemEngine(Engine[Coefficients]):
     """Solves the linear machines of the parts, one after the other."""
 
-    eager = False
     #: The gap of the restriction is that of the last weights.
     returns_last = True
 
     def __init__(
         self,
         problem: KernelProblem,
+        options: Options,
         *,
-        tol: float,
-        max_steps: int | None,
-        seed: int,
         components: int,
         exact_bound: bool | Literal["auto"],
     ) -> None:
-        self.problem, self.tol, self.max_steps, self.seed = problem, tol, max_steps, seed
+        self.problem, self.tol, self.max_steps, self.seed = problem, options.tol, options.max_steps, options.seed
         self.exact_bound = exact_bound
         self.results = [_Result(p.m, at) for p, at in zip(problem.pieces, problem.at_zero(), strict=True)]
         self.bases = self._choose(components)
@@ -182,7 +178,7 @@ class NystroemEngine:
         values, passes = self.problem.pieces[k].m * len(self.bases[k]), self.epochs - self.certified
         return bool(passes > 0) and (values <= CHEAP or passes >= 4 * self.per_value)
 
-    def point(self, *, last: bool = False) -> Point:
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Coefficients of the bases of all parts; dual variables where it is time for the exact problem's bound."""
         if (k := self.current) is not None and self.machine is not None:
             with one_blas_thread():
@@ -193,7 +189,7 @@ class NystroemEngine:
             for k, (result, zero) in enumerate(zip(self.results, nothing, strict=True))
         ]
         coefs = [result.coef for result in self.results]
-        return Point(np.concatenate(coefs), np.concatenate(duals), separate=True)
+        return Point(Coefficients(np.concatenate(coefs)), np.concatenate(duals), separate=True)
 
     def _worth(self, k: int, result: _Result) -> bool:
         """Whether to find out what the dual variables prove of the exact problem."""
@@ -203,12 +199,9 @@ class NystroemEngine:
         work = self.problem.pieces[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
         return bool(np.count_nonzero(result.u) ** 2 <= max(work, AFFORDABLE))
 
-    def judged(self, bounds: Bounds) -> None:
+    def judged(self, bounds: Bounds[Coefficients]) -> None:
         """Remember when this was."""
         self.ended, self.certified = False, self.epochs
-
-    def learn(self, bounds: Bounds) -> None:
-        """Nothing to do: each machine has certificates of its own."""
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -240,13 +233,12 @@ class NystroemEngine:
         else:
             engine.learn(bounds)
 
-    def _look(self, k: int, machine: _Machine) -> Bounds:
+    def _look(self, k: int, machine: _Machine) -> Bounds[Weights]:
         """Take over weights and dual variables of the linear machine, and what its own problem says of them."""
-        result, (W, b), u = self.results[k], machine.engine.model(), machine.engine.duals()
-        bounds = certify(machine.problem, W, b, u)
-        W = bounds.W if W is None else W
-        assert W is not None
-        result.coef[machine.basis] = machine.back @ W[0]
+        result, point = self.results[k], machine.engine.point()
+        bounds, u = machine.problem.certify(point), point.duals
+        assert bounds.model.W is not None
+        result.coef[machine.basis] = machine.back @ bounds.model.W[0]
         result.primal = float(bounds.primal[0]) * machine.factor
         dual = float(bounds.dual[0]) * machine.factor
         if u is not None and dual > result.dual:
@@ -345,12 +337,10 @@ class Nystroem(KernelSolver):
         if problem.kernel.name == "precomputed":
             raise ValueError("solver 'nystroem' needs rows to compute kernel values of; kernel='precomputed' has none")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         return NystroemEngine(
             problem,
-            tol=tol,
-            max_steps=max_steps,
-            seed=seed,
+            options,
             components=int(self.n_components),
             exact_bound=self.exact_bound,
         )

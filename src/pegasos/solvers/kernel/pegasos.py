@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.kernel_engine import KernelEngine
-from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.kernel_certificate import dual_value, primal_value, primal_values
+from pegasos.fit.engine import Engine, Options
+from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value, primal_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
 from pegasos.solvers.kernel.blocks import EPOCHS, BlockEngine
@@ -281,21 +280,21 @@ class KernelPegasos(KernelSolver):
         super().check(problem, intercept)
         self.options.kernel_sampling()
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, given: Options) -> Engine[Coefficients]:
         options = self.options
         units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.pieces]
         radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if options.projection else 0.0
         return KernelPegasosEngine(
             problem,
-            tol=tol,
-            max_epochs=max_steps or EPOCHS,
+            tol=given.tol,
+            max_epochs=given.max_steps or EPOCHS,
             t0=[self._t0(problem, k, units[k].step) for k in range(problem.parts)],
             units=units,
             batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
             sampling=options.kernel_sampling(),
             radius=radius,
             output=options.output,
-            seed=seed,
+            seed=given.seed,
         )
 
     def _t0(self, problem: KernelProblem, k: int, step: float) -> float:

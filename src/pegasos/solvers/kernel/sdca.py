@@ -13,9 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.kernel_engine import KernelEngine
-from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.kernel_certificate import dual_value, primal_value
+from pegasos.fit.engine import Engine, Options
+from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, kernel_order
 from pegasos.solvers.kernel.blocks import EPOCHS, BlockEngine
@@ -133,6 +132,7 @@ class KernelSDCA(KernelSolver):
         if self.options.blocks is not None:
             raise ValueError(f"SDCA: blocks={self.options.blocks} has no meaning with a kernel; n_jobs shares the work")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         sampling = kernel_order(self.options, self.options.sampling)
-        return KernelSDCAEngine(problem, tol=tol, max_epochs=max_steps or EPOCHS, sampling=sampling, seed=seed)
+        most = options.max_steps or EPOCHS
+        return KernelSDCAEngine(problem, tol=options.tol, max_epochs=most, sampling=sampling, seed=options.seed)

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from pegasos.fit.kernel_engine import KernelEngine
-from pegasos.problems.kernel import KernelProblem
+from pegasos.fit.engine import Engine, Options
+from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.solvers.base import KernelSolver
 from pegasos.solvers.kernel.smo_engine import SMOEngine
-from pegasos.solvers.kernel.whole_smo import engine, suits
+from pegasos.solvers.kernel.whole_smo import suits, whole_engine
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class SMO(KernelSolver):
         if size is not None and not (whole and 4 <= size <= 2**15):
             raise ValueError(f"SMO: working_set={size!r} must be None or a whole number from 4 to 32768")
 
-    def engine(self, problem: KernelProblem, *, tol: float, max_steps: int | None, seed: int) -> KernelEngine:
+    def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         if self.working_set is None and suits(problem):
-            return engine(problem, tol=tol, max_steps=max_steps)
+            return whole_engine(problem, options)
         size = None if self.working_set is None else int(self.working_set)
-        return SMOEngine(problem, tol=tol, max_steps=max_steps, working_set=size)
+        return SMOEngine(problem, options, working_set=size)

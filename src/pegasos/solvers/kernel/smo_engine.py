@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import MAX_ITER, saved
-from pegasos.fit.kernel_engine import CONDITIONS
+from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.gram import padded
 from pegasos.kernels.rounding import Drift
 from pegasos.losses import EpsilonInsensitive
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import INDEFINITE, KernelProblem, Part, check_values
-from pegasos.problems.kernel_point import FEW, Point, RunningScores
+from pegasos.problems.base import Bounds, Point, RunningScores
+from pegasos.problems.kernel import FEW, INDEFINITE, Coefficients, KernelProblem
+from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
+from pegasos.solvers.kernel.reasons import CONDITIONS
 from pegasos.solvers.kernel.working_set import newton_steps, select
+from pegasos.util.fields import saved
 
 #: Variables of a working set at first, and at most.
 START, LIMIT = 1024, 4096
@@ -95,15 +96,14 @@ class _State:
         return np.array([*own, *self.drift.numbers])
 
 
-class SMOEngine:
+class SMOEngine(Engine[Coefficients]):
     """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
 
     reasons: tuple[str | None, ...] = REASONS
 
-    def __init__(
-        self, problem: KernelProblem, *, tol: float, max_steps: int | None = None, working_set: int | None = None
-    ) -> None:
-        self.problem, self.tol, self.max_steps, self.fixed = problem, tol, max_steps, working_set is not None
+    def __init__(self, problem: KernelProblem, options: Options, *, working_set: int | None = None) -> None:
+        self.problem, self.fixed, tol = problem, working_set is not None, options.tol
+        self.tol, self.max_steps = tol, options.max_steps
         self.states = [_State(part, working_set or self._start(part), CLOSER * tol) for part in problem.pieces]
         self.indefinite = False
         self.whole = True  # whether scores and dual variables belong together: not after an interrupt between the two
@@ -178,23 +178,23 @@ class SMOEngine:
         cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
         return bool(SHARE * (self.work - self.certified_at) > cost)
 
-    def point(self, *, last: bool = False) -> Point:
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Feasible coefficients, which are dual variables, too, and the scores kept up to date."""
         coefs = []
         for state in self.states:
             coefs.append(state.part.coefficients(state.part.feasible(state.gamma)))
             state.part.forget()
         kept = [RunningScores(s.F, s.part.coefficients(s.gamma), s.drift) for s in self.states]
-        return Point(np.concatenate(coefs), scores=kept if self.whole else None)
+        return Point(Coefficients(np.concatenate(coefs)), scores=kept if self.whole else None)
 
-    def judged(self, bounds: Bounds) -> None:
+    def judged(self, bounds: Bounds[Coefficients]) -> None:
         """Remember which parts are good enough, and the errors of the scores."""
         self.certified_at = self.work
         self.good = bounds.gap <= self.tol * bounds.primal
         if bounds.score_error is not None:
             self.errors = bounds.score_error
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Coefficients]) -> None:
         """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
         self.first = 0
         for k, state in enumerate([] if self.problem.doubt else self.states):

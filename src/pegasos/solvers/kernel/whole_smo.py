@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import MAX_ITER, saved
+from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.gram import padded
 from pegasos.kernels.pairs import sums_of_pairs
 from pegasos.losses import Hinge
-from pegasos.problems.base import Bounds
-from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.kernel_point import Point
+from pegasos.problems.base import Point
+from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_visits import DoubleValues, PairVisits
-from pegasos.problems.pairs import PairProblem
+from pegasos.problems.pairs import PairProblem, PairTable
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.smo_engine import CLOSER, EAGER, PATIENCE, PIECE, STALLED, TINY
 from pegasos.solvers.kernel.working_set import newton_steps
+from pegasos.util.fields import saved
 
 #: Rows that a part may have: more are solved by way of working sets.
 LARGEST, LARGEST_PAIR = 1024, 2048
@@ -57,20 +57,19 @@ def suits(problem: KernelProblem) -> bool:
     return small and problem.definiteness_of_all().known == "proven"
 
 
-class WholeSMOEngine:
+class WholeSMOEngine(Engine[Coefficients]):
     """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and the gap."""
 
-    #: Nothing is gained by going on beyond the tolerance: small problems have been.
-    eager = False
     #: The dual variables.
     gamma: Array
 
-    def __init__(self, problem: KernelProblem, *, tol: float, max_steps: int | None, rows_of_all: int) -> None:
-        self.problem, self.tol, self.max_steps = problem, tol, max_steps
+    def __init__(self, problem: KernelProblem, options: Options, *, rows_of_all: int) -> None:
+        self.problem, self.tol, self.max_steps = problem, options.tol, options.max_steps
+        tol, max_steps = self.tol, self.max_steps
         parts = problem.parts
         self.aim, self.violation = np.full(parts, CLOSER * tol), np.full(parts, np.inf)
         self.primal, self.dual, self.bias = problem.at_zero(), np.zeros(parts), np.zeros(parts)
-        self.steps, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int64)
+        self.moves, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int64)
         self.core = _core.WholeSMO(
             problem.pieces[0].C,
             problem.lam,
@@ -85,16 +84,21 @@ class WholeSMOEngine:
             self.primal,
             self.dual,
             self.bias,
-            self.steps,
+            self.moves,
             self.over,
         )
-        self.kernel_values = DoubleValues(problem)
+        self.kernel_values = DoubleValues(problem.kernel, problem.rows)
         self.next = 0
         # Kernel values, computed and used, of the fit that this one goes on from.
         self.earlier = np.zeros(2, dtype=np.int64)
         self.hard: dict[int, tuple[int, float, float]] = {}  # parts that SMO alone takes long for: see _help
 
     # --- what the loop asks ------------------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> Array:
+        """Pairs of variables moved, for each part."""
+        return self.moves
 
     @property
     def evaluations(self) -> int:
@@ -111,11 +115,6 @@ class WholeSMOEngine:
         """Those, by the kernel values of all rows."""
         return self.values / max(1, int(self.problem.X.shape[0])) ** 2
 
-    @property
-    def goals(self) -> tuple[str, ...]:
-        """None but the gap."""
-        return ()
-
     def due(self, tol: float) -> bool:
         return self._current() is None
 
@@ -126,15 +125,9 @@ class WholeSMOEngine:
         left = self.over[~(self.primal - self.dual <= self.tol * self.primal)]
         return MAX_ITER if len(left) and left.min() == MAX_STEPS else STALLED
 
-    def point(self, *, last: bool = False) -> Point:
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
         """The dual variables, which are coefficients."""
-        return Point(self.gamma.ravel().copy())
-
-    def judged(self, bounds: Bounds) -> None:
-        """Nothing new."""
-
-    def learn(self, bounds: Bounds) -> None:
-        """Nothing: a part is given up only when no more can be had."""
+        return Point(Coefficients(self.gamma.ravel().copy()))
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -194,7 +187,7 @@ class WholeSMOEngine:
         return {
             "gamma": self.gamma,
             "aim": self.aim,
-            "steps": self.steps.astype(np.float64),
+            "steps": self.moves.astype(np.float64),
             "over": self.over.astype(np.float64),
             "hard": np.array(hard, dtype=np.float64).reshape(-1, 4),
             "counts": np.array([self.evaluations, self.values], dtype=np.float64),
@@ -213,7 +206,7 @@ class WholeSMOEngine:
         saved({"hard": hard[:, 1].copy()}, "hard", (None,), low=0, high=PATIENCE, whole=True)
         counts = saved(state, "counts", (2,), low=0, high=2**62, whole=True).astype(np.int64)
         over[(over == MAX_STEPS) & (steps < (2**62 if self.max_steps is None else self.max_steps))] = NOT_YET
-        self.gamma[...], self.aim[:], self.steps[:], self.over[:] = gamma, aim, steps, over
+        self.gamma[...], self.aim[:], self.moves[:], self.over[:] = gamma, aim, steps, over
         self.violation[:] = np.inf
         self.hard = {int(k): (int(idle), float(least), float(most)) for k, idle, least, most in hard}
         self.earlier = counts - np.array([self.kernel_values.rows.evaluations, self.core.values])
@@ -227,9 +220,9 @@ class WholeSMOEngine:
 class SharedSMOEngine(WholeSMOEngine):
     """Parts that have all rows: two classes, or each of several against the rest."""
 
-    def __init__(self, problem: KernelProblem, *, tol: float, max_steps: int | None = None) -> None:
+    def __init__(self, problem: KernelProblem, options: Options) -> None:
         self.m = int(problem.X.shape[0])
-        super().__init__(problem, tol=tol, max_steps=max_steps, rows_of_all=problem.parts * self.m)
+        super().__init__(problem, options, rows_of_all=problem.parts * self.m)
         self.gamma = np.zeros((problem.parts, self.m))
         self._K: Array | None = None
 
@@ -262,15 +255,15 @@ class PairSMOEngine(WholeSMOEngine):
 
     problem: PairProblem
 
-    def __init__(self, problem: PairProblem, *, tol: float, max_steps: int | None = None) -> None:
+    def __init__(self, problem: PairProblem, options: Options) -> None:
         parts = problem.pieces
         k, m = parts.classes, len(parts.codes)
-        super().__init__(problem, tol=tol, max_steps=max_steps, rows_of_all=(k - 1) * m)
+        super().__init__(problem, options, rows_of_all=(k - 1) * m)
         self.gamma = np.zeros((k - 1, m))
-        self.visits = PairVisits(problem, self.kernel_values)
+        self.visits = PairVisits(problem.pieces, self.kernel_values)
 
-    def point(self, *, last: bool = False) -> Point:
-        return Point(self.gamma.copy())
+    def point(self, *, last: bool = False) -> Point[Coefficients]:
+        return Point(PairTable(self.gamma.copy()))
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         return self.visits.visit(self.core, self.gamma, k, budget)
@@ -309,8 +302,8 @@ def _check_sums(sums: Array, sizes: Array) -> None:
         raise ValueError("state: 'gamma' does not add up to zero")
 
 
-def engine(problem: KernelProblem, *, tol: float, max_steps: int | None) -> WholeSMOEngine:
+def whole_engine(problem: KernelProblem, options: Options) -> WholeSMOEngine:
     """The engine for a problem that it suits."""
     if isinstance(problem, PairProblem):
-        return PairSMOEngine(problem, tol=tol, max_steps=max_steps)
-    return SharedSMOEngine(problem, tol=tol, max_steps=max_steps)
+        return PairSMOEngine(problem, options)
+    return SharedSMOEngine(problem, options)

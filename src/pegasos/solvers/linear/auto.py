@@ -16,17 +16,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos.fit.engine import Engine, saved
-from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import feasible
+from pegasos.fit.engine import Options
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.base import Solver, check_count
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine, warm_bias
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.interior_point import InteriorPoint
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import Pegasos, SubgradientEngine
+from pegasos.util.fields import saved
 
 #: Columns beyond which the normal matrix is not considered.
 NARROW = 3000
@@ -48,7 +49,7 @@ STAGES = tuple(METHODS)
 TINY = 5e7
 
 
-def second_order_cost(problem: Problem) -> float:
+def second_order_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of a second-order solution; infinite where there is none."""
     width = (problem.examples.n + 1) * (problem.outputs if problem.joint else 1)
     if width > NARROW or not (problem.loss.smooth or problem.loss.piecewise_linear):
@@ -60,22 +61,22 @@ def second_order_cost(problem: Problem) -> float:
     return ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION)
 
 
-def epoch_cost(problem: Problem) -> float:
+def epoch_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of an epoch of SDCA for one output."""
     return problem.examples.nnz * ENTRY + 20.0 * problem.examples.m
 
 
-def first_order_cost(problem: Problem) -> float:
+def first_order_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of SDCA to a relative gap of 1e-3."""
     epochs = 6 + 12 / problem.hardness
     return epochs * epoch_cost(problem) * max(1.0, problem.outputs / 4)
 
 
-class AutoEngine:
+class AutoEngine(LinearEngine):
     """Delegates to the engine of the current stage."""
 
-    def __init__(self, problem: Problem, *, intercept: str, blocks: int | None, seed: int) -> None:
-        self.problem, self.intercept, self.seed = problem, intercept, seed
+    def __init__(self, problem: LinearProblem, options: Options, *, blocks: int | None) -> None:
+        self.problem, self.options = problem, options
         self.sdca = SDCA(blocks=blocks)
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
@@ -91,7 +92,7 @@ class AutoEngine:
                 self.engine.keep_scores()
 
     def _enter(self, solver: Solver) -> None:
-        self.stage, self.engine = solver.name, solver.engine(self.problem, self.intercept, self.seed)
+        self.stage, self.engine = solver.name, solver.engine(self.problem, self.options)
 
     def _enter_second_order(self) -> None:
         self._enter(InteriorPoint() if self.tiny or self.problem.loss.smooth else SmoothedNewton())
@@ -142,17 +143,16 @@ class AutoEngine:
             engine.next_check = 0.0  # an epoch after Pegasos is often enough
 
     def _enter_sdca(self, u: Array, b: Array, W: Array | None = None) -> DualAscentEngine:
-        engine = self.sdca.engine(self.problem, self.intercept, self.seed)
+        engine = self.sdca.engine(self.problem, self.options)
         assert isinstance(engine, DualAscentEngine)
-        engine.start(np.ascontiguousarray(u), b, W)
+        engine.begin_at(np.ascontiguousarray(u), b, W)
         self.stage, self.engine = "sdca", engine
         return engine
 
-    def start(self, u: Array, b: Array) -> None:
-        """Begin with SDCA at the dual point u, unless a second-order method is at work."""
-        if self.stage not in ("pegasos", "sdca"):
-            return
-        self._enter_sdca(feasible(self.problem, u), b)
+    def start(self, point: Point[Weights]) -> None:
+        """Begin with SDCA at the dual variables of the point, unless a second-order method is at work."""
+        if self.stage in ("pegasos", "sdca") and point.duals is not None:
+            self._enter_sdca(feasible(self.problem, point.duals), point.model.b)
 
     def model(self) -> tuple[Array | None, Array]:
         return self.engine.model()
@@ -160,7 +160,7 @@ class AutoEngine:
     def duals(self) -> Array | None:
         return self.engine.duals()
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         if self.stage == "pegasos":
             self._to_sdca()
             return
@@ -229,18 +229,18 @@ class Auto(Solver):
     def __post_init__(self) -> None:
         check_count(self, "blocks", none=True)
 
-    def _specialist(self, intercept: str) -> Solver | None:
+    def _specialist(self, intercept: str) -> Pegasos | SDCA | None:
         """The solver for the intercepts that only one kind of solver can learn."""
         if intercept in ("subgradient", "batch"):
             return Pegasos(batch_size=64 if intercept == "batch" else 1)
         return SDCA(blocks=self.blocks) if intercept == "search" else None
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
         if (specialist := self._specialist(intercept)) is not None:
             specialist.check(problem, intercept)
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
-        if (specialist := self._specialist(intercept)) is not None:
-            return specialist.engine(problem, intercept, seed)
-        return AutoEngine(problem, intercept=intercept, blocks=self.blocks, seed=seed)
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
+        if (specialist := self._specialist(options.intercept)) is not None:
+            return specialist.engine(problem, options)
+        return AutoEngine(problem, options, blocks=self.blocks)

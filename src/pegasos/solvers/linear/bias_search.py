@@ -18,23 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.fit.engine import saved
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import feasible
+from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
+from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.util.fields import saved
 
 
-class BiasSearchEngine:
+class BiasSearchEngine(LinearEngine):
     """Dual coordinate ascent at fixed biases, moved between rounds; one bias and set of lines for each part."""
 
-    stuck: str | None = None
-    eager = False
-
-    def __init__(self, problem: Problem, *, seed: int, **options: Any) -> None:
+    def __init__(self, problem: LinearProblem, *, seed: int, **options: Any) -> None:
         self.problem = problem
-        # Without a constant feature and multiplier the offsets that start() sets stay fixed.
+        # Without a constant feature and multiplier the offsets that begin_at() sets stay fixed.
         self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **(options | {"single": False}))
         K = problem.outputs
         self.lines: list[list[tuple[float, float]]] = [[] for _ in range(K)]  # height at 0, slope
@@ -83,7 +80,7 @@ class BiasSearchEngine:
         if np.isnan(mine).any() or np.isnan(other).any() or _crossing(line, other) >= _crossing(mine, other):
             self.sides[side, :, k], self.side_lines[side, k] = u, line
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         p, u = self.problem, self.inner.lanes.duals()
         heights = p.mean_conjugates(u) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(u))
         slopes = self._slopes(u)
@@ -97,9 +94,10 @@ class BiasSearchEngine:
             b, lower = lowest(self.lines[k])
             # Two lines far from the truth meet anywhere; the best bias of the current weights is a saner place.
             near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
-            self.b[k] = b if near else bounds.b[k]
-        self.inner.start(u, self.b)
-        self.inner.reactivate(bounds.Z - bounds.b + self.b)
+            self.b[k] = b if near else bounds.model.b[k]
+        self.inner.begin_at(u, self.b)
+        assert bounds.scores is not None
+        self.inner.reactivate(bounds.scores - bounds.model.b + self.b)
         self.length = min(1.2 * self.length, 50.0)
         self.round_ends = self.epochs + self.length
 

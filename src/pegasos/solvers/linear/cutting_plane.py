@@ -21,11 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import Engine, saved
+from pegasos.fit.engine import Options
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, Solver, check_count
+from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.util.fields import saved
 
 #: How far from the best point towards the model's minimum the next plane is cut (OCAS's μ).
 BEYOND = 0.1
@@ -57,7 +59,7 @@ class _Slopes:
 class _Bundle:
     """The planes of one part. w is extended by the constant feature's weight where there is one."""
 
-    def __init__(self, problem: Problem, part: int, max_planes: int) -> None:
+    def __init__(self, problem: LinearProblem, part: int, max_planes: int) -> None:
         self.problem, self.y, self.max_planes = problem, problem.targets(part), max_planes
         self.B = problem.feature if problem.bias == "feature" else 0.0
         width = problem.examples.n + int(self.B != 0)
@@ -205,13 +207,10 @@ def balanced_slopes(core: Any, score: Array, y: Array, c: Array, start: float) -
     return middle, share * left + (1 - share) * right
 
 
-class CuttingPlaneEngine:
+class CuttingPlaneEngine(LinearEngine):
     """An iteration on each part in turn."""
 
-    stuck: str | None = None
-    eager = False
-
-    def __init__(self, problem: Problem, *, max_planes: int) -> None:
+    def __init__(self, problem: LinearProblem, *, max_planes: int) -> None:
         self.problem = problem
         self.bundles = [_Bundle(problem, part, max_planes) for part in range(problem.parts)]
         self.passes, self.turn, self.tol, self.checked = 0.0, 0, 0.0, 0.5
@@ -245,7 +244,7 @@ class CuttingPlaneEngine:
     def duals(self) -> Array | None:
         return np.column_stack([b.duals() for b in self.bundles])
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         self.checked = self.passes
         self.done = bounds.gap <= self.tol * bounds.primal
 
@@ -298,5 +297,5 @@ class CuttingPlane(Solver):
     def __post_init__(self) -> None:
         check_count(self, "max_planes", 2)
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         return CuttingPlaneEngine(problem, max_planes=int(self.max_planes))

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import saved
-from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import best_biases
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.linear import LinearProblem, Weights, best_biases, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.lanes import GROUP, SINGLE_GROUP, LaneEngine, LaneGroups, common_arguments
+from pegasos.util.fields import saved
 
 #: Relative gap down to which single precision is trusted to go.
 SINGLE = 1e-4
@@ -29,7 +28,7 @@ class DualAscentEngine(LaneEngine):
 
     def __init__(
         self,
-        problem: Problem,
+        problem: LinearProblem,
         *,
         shrinking: bool,
         sampling: str,
@@ -85,7 +84,12 @@ class DualAscentEngine(LaneEngine):
     def epochs(self) -> float:
         return self.spent + self.lanes.epochs
 
-    def start(self, u: Array, b: Array, W: Array | None = None) -> None:
+    def start(self, point: Point[Weights]) -> None:
+        """Begin at the dual variables of the point, and, if the bias is free, at its offsets."""
+        if point.duals is not None:
+            self.begin_at(feasible(self.problem, point.duals), point.model.b)
+
+    def begin_at(self, u: Array, b: Array, W: Array | None = None) -> None:
         """Begin at the dual point u, W = W(u) (computed unless given), and, if the bias is free, at the offset b."""
         W = self.problem.dual_weights(u) if W is None else W
         offset = b if self.problem.bias == "free" else np.zeros_like(b)
@@ -166,7 +170,7 @@ class DualAscentEngine(LaneEngine):
         self.lanes.rest(self.finished)
         super().restore(state)
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
         self.finished = bounds.gap <= self.tol * bounds.primal
@@ -174,12 +178,13 @@ class DualAscentEngine(LaneEngine):
             self._widen()
             return
         self.lanes.rest(self.finished)
-        self.reactivate(bounds.Z - bounds.b + self._biases())
+        assert bounds.scores is not None
+        self.reactivate(bounds.scores - bounds.model.b + self._biases())
         if self.epochs >= self.refreshed + 50:  # w = w(u) drifts apart by rounding; make it exact again
             self.refreshed = self.epochs
-            self.start(self.lanes.duals(), self._offsets())
+            self.begin_at(self.lanes.duals(), self._offsets())
 
-    def _exhausted(self, bounds: Bounds) -> bool:
+    def _exhausted(self, bounds: Bounds[Weights]) -> bool:
         """Whether single precision has done what it can: it is near its limit, or has stopped making progress."""
         rest = ~self.finished
         if not rest.any():
@@ -193,7 +198,7 @@ class DualAscentEngine(LaneEngine):
         self.spent += self.lanes.epochs
         self.lanes = self._lanes(single=False)
         self.lanes.rest(self.finished)
-        self.start(u, offsets)
+        self.begin_at(u, offsets)
 
     def _biases(self) -> Array:
         return np.concatenate([s.biases() for s in self.lanes.solvers])
@@ -202,7 +207,7 @@ class DualAscentEngine(LaneEngine):
         return np.concatenate([s.offsets() for s in self.lanes.solvers])
 
 
-def warm_bias(problem: Problem, W: Array) -> Array:
+def warm_bias(problem: LinearProblem, W: Array) -> Array:
     """The best free bias for the weights W (zero for the other kinds of bias)."""
     zero = np.zeros(problem.outputs)
     if problem.bias != "free" or problem.joint:

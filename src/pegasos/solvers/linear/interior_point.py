@@ -25,12 +25,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE, Engine, saved
+from pegasos.fit.engine import CLOSE, Options
 from pegasos.losses import LOSSES, EpsilonInsensitive, Hinge, Quantile
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SecondOrderSolver
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.newton import NewtonEngine
 from pegasos.solvers.linear.normal_equations import (
     EAGER,
@@ -43,12 +44,13 @@ from pegasos.solvers.linear.normal_equations import (
     regularisation,
 )
 from pegasos.solvers.linear.row_samples import Rehearsing, whole
+from pegasos.util.fields import saved
 
 
 class Boxes:
     """One part of a problem as the boxes of the module's docstring; arrays are (boxes × rows)."""
 
-    def __init__(self, problem: Problem, part: int) -> None:
+    def __init__(self, problem: LinearProblem, part: int) -> None:
         y, h, loss = problem.targets(part), problem.c / (problem.lam * problem.total), problem.loss
         if isinstance(loss, Hinge):
             self.s, self.p, self.h = y[None], np.ones((1, len(y))), h[None].copy()
@@ -76,7 +78,7 @@ class CentralPath:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: LinearProblem,
         boxes: Boxes,
         beta: Array,
         *,
@@ -140,7 +142,7 @@ class InteriorPointEngine(Rehearsing):
 
     SAMPLE, PER_COLUMN = 20_000, 100
 
-    def __init__(self, problem: Problem, seed: int = 0) -> None:
+    def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
         self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.parts)]
@@ -157,9 +159,9 @@ class InteriorPointEngine(Rehearsing):
         try:
             path.iterate()
         except (np.linalg.LinAlgError, ValueError, ZeroDivisionError):
-            self.stuck = LOST
+            self.stalled = LOST
         if not np.isfinite(path.beta).all():
-            path.beta, self.stuck = before, LOST
+            path.beta, self.stalled = before, LOST
         # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
         if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
             self.levels[part] -= 1
@@ -183,14 +185,14 @@ class InteriorPointEngine(Rehearsing):
     def eager(self) -> bool:
         return self.problem.examples.m * len(self.zero) ** 2 * self.problem.parts <= EAGER
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
-            self.stuck = CLOSE
-        if self.stuck is None and all(path.step < 1e-8 for path in self.paths):
-            self.stuck = SHORT
+            self.stalled = CLOSE
+        if self.stalled is None and all(path.step < 1e-8 for path in self.paths):
+            self.stalled = SHORT
         if not self.progress.note(bounds, self.done):
-            self.stuck = self.stuck or NO_PROGRESS
+            self.stalled = self.stalled or NO_PROGRESS
 
     def named(self) -> dict[str, Any]:
         named = self.progress.state()
@@ -236,5 +238,5 @@ class InteriorPoint(SecondOrderSolver):
     name: ClassVar[str] = "interior_point"
     losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.smooth or cls.piecewise_linear)
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
-        return NewtonEngine(problem) if problem.loss.smooth else InteriorPointEngine(problem, seed)
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
+        return NewtonEngine(problem) if problem.loss.smooth else InteriorPointEngine(problem, options.seed)

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.fit.engine import CHUNK, saved
-from pegasos.problems.linear import Problem
+from pegasos.fit.engine import CHUNK
+from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
+from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.util.fields import saved
 
 #: Multiplications of an epoch below which it is over before threads have started.
 BRIEF = 1 << 23
@@ -36,7 +38,7 @@ EXACT = 2.0**53
 class LaneGroups:
     """The C++ solvers of a problem, driven as one."""
 
-    def __init__(self, problem: Problem, make: Callable[[int, int], Any], group: int = GROUP) -> None:
+    def __init__(self, problem: LinearProblem, make: Callable[[int, int], Any], group: int = GROUP) -> None:
         """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
         K, self.rows, self.columns = problem.outputs, problem.examples.m, problem.examples.n
         self.outputs = K
@@ -141,7 +143,7 @@ class LaneGroups:
         return fields
 
 
-def common_arguments(problem: Problem, first: int, count: int) -> tuple[Any, ...]:
+def common_arguments(problem: LinearProblem, first: int, count: int) -> tuple[Any, ...]:
     """The arguments all C++ solvers begin with."""
     return (
         problem.examples.rows,
@@ -154,13 +156,11 @@ def common_arguments(problem: Problem, first: int, count: int) -> tuple[Any, ...
     )
 
 
-class LaneEngine:
+class LaneEngine(LinearEngine):
     """What the engines on :class:`LaneGroups` share."""
 
     lanes: LaneGroups
     ended: bool
-    stuck: str | None = None
-    eager = False
 
     @property
     def epochs(self) -> float:

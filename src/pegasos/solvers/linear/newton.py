@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.fit.engine import CLOSE, saved
+from pegasos.fit.engine import CLOSE
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
+from pegasos.util.fields import saved
 
 
 class _Scalar:
     """One part with a scalar loss: β is (w, b)."""
 
-    def __init__(self, problem: Problem, part: int) -> None:
+    def __init__(self, problem: LinearProblem, part: int) -> None:
         self.problem, self.y = problem, problem.targets(part)
         self.h = problem.c / (problem.lam * problem.total)
         self.design = Design(problem.examples, problem.bias != "none", problem.threads)
@@ -53,7 +55,7 @@ class _Scalar:
 class _Multinomial:
     """All classes at once: β is the classes' (w, b), one after the other."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         self.h = problem.c / (problem.lam * problem.total)
         self.design = Design(problem.examples, problem.bias != "none", problem.threads)
@@ -94,10 +96,10 @@ class _Multinomial:
         return B[:, :n], B[:, n] if self.problem.bias != "none" else np.zeros(self.problem.outputs)
 
 
-class NewtonEngine:
+class NewtonEngine(LinearEngine):
     """A Newton iteration on each part in turn."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         joint = problem.joint
         self.parts: list[Any] = (
@@ -107,7 +109,6 @@ class NewtonEngine:
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
         self.done = np.zeros(problem.parts, dtype=bool)
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
-        self.stuck: str | None = None
         self.moved = np.ones(problem.parts, dtype=bool)
 
     @property
@@ -166,12 +167,12 @@ class NewtonEngine:
     def eager(self) -> bool:
         return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.parts <= EAGER
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
-            self.stuck = CLOSE
+            self.stalled = CLOSE
         elif not (self.moved & ~self.done).any():
-            self.stuck = NO_DESCENT
+            self.stalled = NO_DESCENT
 
     def state(self) -> dict[str, Any]:
         named = {f"beta{k}": b.copy() for k, b in enumerate(self.beta)}
@@ -179,7 +180,7 @@ class NewtonEngine:
             "passes": self.passes,
             "turn": self.turn,
             "tol": self.tol,
-            "stuck": STALLS.index(self.stuck),
+            "stuck": STALLS.index(self.stalled),
         }
         numbers |= {"done": self.done, "moved": self.moved}
         return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
@@ -193,7 +194,7 @@ class NewtonEngine:
             float(saved(state, "tol", (1,))[0]),
         )
         self.turn = int(saved(state, "turn", (1,), low=0, high=parts[0] - 1, whole=True)[0])
-        self.stuck = STALLS[int(saved(state, "stuck", (1,), low=0, high=len(STALLS) - 1, whole=True)[0])]
+        self.stalled = STALLS[int(saved(state, "stuck", (1,), low=0, high=len(STALLS) - 1, whole=True)[0])]
         self.done, self.moved = (
             saved(state, name, parts, low=0, high=1, whole=True).astype(bool) for name in ("done", "moved")
         )

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from pegasos.fit.engine import CLOSE, saved
+from pegasos.fit.engine import CLOSE
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array, Examples
+from pegasos.util.fields import saved
 
 #: Why an iteration cannot go on; a saved state holds the index.
 STALLS = (
@@ -30,7 +31,7 @@ STALLS = (
 EAGER = 2e7
 
 
-def regularisation(problem: Problem) -> Array:
+def regularisation(problem: LinearProblem) -> Array:
     """The diagonal of R."""
     R = np.ones(problem.examples.n + int(problem.bias != "none"))
     if problem.bias != "none":
@@ -47,7 +48,7 @@ class Progress:
     def __init__(self, parts: int) -> None:
         self.primal, self.dual, self.idle = np.full(parts, np.inf), np.full(parts, -np.inf), 0
 
-    def note(self, bounds: Bounds, done: Array) -> bool:
+    def note(self, bounds: Bounds[Weights], done: Array) -> bool:
         """Take note of a certificate; whether it is worth going on with the parts that are not done."""
         gap = self.primal - self.dual
         step = np.where(np.isfinite(gap), 0.01 * gap, 0.0)

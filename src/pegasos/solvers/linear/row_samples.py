@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.fit.engine import saved
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import STALLS, regularisation
+from pegasos.util.fields import saved
 
 #: How much shorter a sample is than what it rehearses.
 SHARE = 5
@@ -31,7 +32,7 @@ def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
     return [None, *(np.sort(shuffled[:size]) for size in sizes)]
 
 
-class Rehearsing:
+class Rehearsing(LinearEngine):
     """An engine that iterates on each part of a problem in turn, first on its samples.
 
     A subclass says with ``iterate`` how, and with ``betas`` what has come of it.
@@ -41,9 +42,8 @@ class Rehearsing:
     SAMPLE: int
     PER_COLUMN: int
 
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: LinearProblem, seed: int) -> None:
         self.problem = problem
-        self.stuck: str | None = None
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
         self.done = np.zeros(problem.parts, dtype=bool)
         self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
@@ -83,7 +83,7 @@ class Rehearsing:
             "levels": self.levels,
             "done": self.done,
             "tol": self.tol,
-            "stuck": STALLS.index(self.stuck),
+            "stuck": STALLS.index(self.stalled),
         }
         return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
 
@@ -96,7 +96,7 @@ class Rehearsing:
         self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
         (self.turn,), self.tol = whole(state, "turn", parts - 1), float(saved(state, "tol", (1,))[0])
         self.done = np.array(whole(state, "done", 1, parts), dtype=bool)
-        self.stuck = STALLS[whole(state, "stuck", len(STALLS) - 1)[0]]
+        self.stalled = STALLS[whole(state, "stuck", len(STALLS) - 1)[0]]
         self.levels = whole(state, "levels", len(self.samples) - 1, parts)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from pegasos.fit.engine import Engine
-from pegasos.problems.linear import Problem
+from pegasos.fit.engine import Options
+from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.base import SAMPLINGS, Sampling, Solver, check_count, check_flag, check_word, row_order
 from pegasos.solvers.linear.bias_search import BiasSearchEngine
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
+from pegasos.solvers.linear.engine import LinearEngine
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class SDCA(Solver):
     name: ClassVar[str] = "sdca"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "search")
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
         if intercept == "search" and problem.joint:
             raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
@@ -63,14 +64,14 @@ class SDCA(Solver):
         check_count(self, "blocks", none=True)
         check_word(self, "precision", ("auto", "double"))
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         blocks = int(self.blocks) if self.blocks is not None and problem.outputs == 1 else 0
-        kind = BiasSearchEngine if intercept == "search" else DualAscentEngine
+        kind = BiasSearchEngine if options.intercept == "search" else DualAscentEngine
         return kind(
             problem,
             shrinking=self.shrinking,
             sampling=row_order(self.sampling, problem),
             blocks=blocks,
-            seed=seed,
+            seed=options.seed,
             single=self.precision == "auto",
         )

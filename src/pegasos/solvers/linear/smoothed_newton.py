@@ -24,14 +24,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos.fit.engine import Engine, saved
+from pegasos.fit.engine import Options
 from pegasos.losses import LOSSES
 from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SecondOrderSolver
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, NormalSolver, regularisation
 from pegasos.solvers.linear.row_samples import Rehearsing
+from pegasos.util.fields import saved
 
 
 class Round:
@@ -40,7 +42,7 @@ class Round:
     #: What a new round multiplies δ by.
     NARROWER = 0.4
 
-    def __init__(self, problem: Problem, part: int, index: Array | None, beta: Array, delta: float) -> None:
+    def __init__(self, problem: LinearProblem, part: int, index: Array | None, beta: Array, delta: float) -> None:
         self.core, self.R = problem.core, regularisation(problem)
         self.design = Design(problem.examples, problem.bias != "none", problem.threads, index)
         take = slice(None) if index is None else index
@@ -164,9 +166,7 @@ class SmoothedNewtonEngine(Rehearsing):
     #: Steps without progress after which the method gives up.
     PATIENCE = 40
 
-    eager = False
-
-    def __init__(self, problem: Problem, seed: int = 0) -> None:
+    def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
         self.next_check = 4.0
         # So wide that at β = 0 every row is curved: the first step is that of least squares.
@@ -196,7 +196,7 @@ class SmoothedNewtonEngine(Rehearsing):
         else:
             self.since[part] += 1
         if self.since[part] > self.PATIENCE or not np.isfinite(now.gap):
-            self.stuck = NO_PROGRESS
+            self.stalled = NO_PROGRESS
         elif not moved:
             now.narrow()
         return now.design.rows
@@ -209,12 +209,12 @@ class SmoothedNewtonEngine(Rehearsing):
         if self.turn != 0 or any(self.levels):
             return False
         close = (now.gap <= tol * now.primal for now in self.rounds)
-        return self.stuck is not None or self.passes >= self.next_check or all(np.fromiter(close, bool) | self.done)
+        return self.stalled is not None or self.passes >= self.next_check or all(np.fromiter(close, bool) | self.done)
 
     def duals(self) -> Array | None:
         return None if any(self.levels) else np.column_stack([now.u for now in self.rounds])
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         self.next_check = 2.0 * self.passes
         self.done = bounds.gap <= self.tol * bounds.primal
         for now, done in zip(self.rounds, self.done, strict=True):
@@ -266,5 +266,5 @@ class SmoothedNewton(SecondOrderSolver):
     name: ClassVar[str] = "smoothed_newton"
     losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.piecewise_linear)
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
-        return SmoothedNewtonEngine(problem, seed)
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
+        return SmoothedNewtonEngine(problem, options.seed)

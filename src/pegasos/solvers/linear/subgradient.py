@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import Engine, saved
+from pegasos.fit.engine import Options
 from pegasos.losses import Loss
-from pegasos.problems.base import Bounds
-from pegasos.problems.linear import Problem
-from pegasos.problems.linear_certificate import certify
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import (
     SAMPLINGS,
@@ -28,6 +27,7 @@ from pegasos.solvers.base import (
 )
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
+from pegasos.util.fields import saved
 
 
 class SubgradientEngine(LaneEngine):
@@ -36,7 +36,7 @@ class SubgradientEngine(LaneEngine):
     #: ``output`` says which iterate is wanted.
     returns_last = True
 
-    def __init__(self, problem: Problem, *, output: str, bias: str, seed: int, **options: Any) -> None:
+    def __init__(self, problem: LinearProblem, *, output: str, bias: str, seed: int, **options: Any) -> None:
         self.problem, self.output = problem, output
         self.ended = False
         self.next_check = 1.0
@@ -75,7 +75,7 @@ class SubgradientEngine(LaneEngine):
         for which in ("first_random", "second_random"):
             self.select(which)
             W, b = self.lanes.weights()
-            candidates.append((float(certify(self.problem, W, b, None).primal.sum()), W, b))
+            candidates.append((float(self.problem.certify(Point(Weights(W, b))).primal.sum()), W, b))
         _, W, b = min(candidates, key=lambda candidate: candidate[0])
         return W, b
 
@@ -89,7 +89,7 @@ class SubgradientEngine(LaneEngine):
         super().restore(state)
         self.next_check = float(saved(state, "check", (1,))[0])
 
-    def learn(self, bounds: Bounds) -> None:
+    def learn(self, bounds: Bounds[Weights]) -> None:
         # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
         done = self.epochs
         self.next_check = done + max(1.0, 2.0 ** np.floor(np.log2(max(done, 1.0))) / 2)
@@ -111,7 +111,7 @@ class SubgradientSolver(Solver):
         check_count(self, "batch_size")
         check_flag(self, "projection")
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
         if intercept == "batch":
             if problem.joint:
@@ -119,20 +119,20 @@ class SubgradientSolver(Solver):
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
-    def engine(self, problem: Problem, intercept: str, seed: int) -> Engine:
-        return self.engine_with(problem, intercept, seed, self.units(problem), self._t0(problem))
+    def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
+        return self.engine_with(problem, options, self.units(problem), self._t0(problem))
 
-    def engine_with(self, problem: Problem, intercept: str, seed: int, units: Units, t0: float) -> SubgradientEngine:
+    def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
         """The same with steps of another size, as a stream has them, which knows more than these rows."""
 
-        bias = {"unregularized": "subgradient"}.get(intercept, intercept)
+        bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
         # ‖w*‖² ≤ P(0)/λ for every nonnegative convex loss; with the hinge loss this is the papers' 1/√λ.
         radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if self.projection else 0.0
         return SubgradientEngine(
             problem,
             output=self.output,
             bias=bias if bias in ("subgradient", "batch") else "none",
-            seed=seed,
+            seed=options.seed,
             schedule=self.schedule,
             rate=self._rate(problem),
             t0=t0,
@@ -143,13 +143,13 @@ class SubgradientSolver(Solver):
             radius=radius,
         )
 
-    def _rate(self, problem: Problem) -> float:
+    def _rate(self, problem: LinearProblem) -> float:
         return 0.0
 
-    def _t0(self, problem: Problem) -> float:
+    def _t0(self, problem: LinearProblem) -> float:
         return 0.0
 
-    def units(self, problem: Problem) -> Units:
+    def units(self, problem: LinearProblem) -> Units:
         """Where a free bias begins, and how long steps should be; as published unless said otherwise."""
         return Units()
 
@@ -202,14 +202,14 @@ class Pegasos(SubgradientSolver):
         if self.t0 != "auto" and not (is_number(self.t0) and np.isfinite(self.t0) and self.t0 >= 0):
             raise ValueError(f"Pegasos: t0={self.t0!r} must be 'auto' or a number >= 0")
 
-    def _t0(self, problem: Problem) -> float:
+    def _t0(self, problem: LinearProblem) -> float:
         if self.t0 != "auto":
             return float(self.t0)
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
         largest = float(problem.examples.squared_norms.max())
         return self.t0_for(problem.loss, problem.mean_squared_norm, largest, B2, problem.lam, self.units(problem).step)
 
-    def units(self, problem: Problem) -> Units:
+    def units(self, problem: LinearProblem) -> Units:
         return self.units_for(problem.loss, problem.target, problem.weight, problem.bias)
 
     def units_for(self, loss: Loss, y: Array, weight: Array | None, bias: str) -> Units:
@@ -258,7 +258,7 @@ class Norma(SubgradientSolver):
         if not (is_number(self.p) and 0 < self.p < 1):
             raise ValueError(f"Norma: p={self.p!r} must lie strictly between 0 and 1")
 
-    def _rate(self, problem: Problem) -> float:
+    def _rate(self, problem: LinearProblem) -> float:
         return float(self.p)
 
 
@@ -290,10 +290,10 @@ class SGD(SubgradientSolver):
         if not (is_number(self.eta) and np.isfinite(self.eta) and self.eta > 0):
             raise ValueError(f"SGD: eta={self.eta!r} must be a number > 0")
 
-    def check(self, problem: Problem, intercept: str) -> None:
+    def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
         if self.eta * problem.lam >= 1:
             raise ValueError(f"SGD: eta={self.eta} is too large for lam={problem.lam:.3g}: eta * lam must be below 1")
 
-    def _rate(self, problem: Problem) -> float:
+    def _rate(self, problem: LinearProblem) -> float:
         return float(self.eta)

@@ -1,0 +1,124 @@
+"""One independent problem of a kernel machine: a pair of classes, one class against the rest, or a regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pegasos.losses import EpsilonInsensitive, Loss
+from pegasos.rows.views import Array
+
+#: What is left of the balance Σ c u = 0 of dual variables by rounding, relative to their sums.
+BALANCED = 1e-13
+
+
+@dataclass(frozen=True)
+class Part:
+    """One independent problem: its rows of X (None: all), their targets (±1 or real) and weights."""
+
+    index: Array | None
+    y: Array
+    weight: Array
+    loss: Loss
+    C: float
+
+    @property
+    def m(self) -> int:
+        """Rows."""
+        return len(self.y)
+
+    @property
+    def size(self) -> int:
+        """Variables of the quadratic program."""
+        return 2 * self.m if isinstance(self.loss, EpsilonInsensitive) else self.m
+
+    @cached_property
+    def row(self) -> Array:
+        """The row of each variable."""
+        return np.arange(self.size, dtype=np.int64) % self.m
+
+    @cached_property
+    def t(self) -> Array:
+        """The linear term of the dual."""
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
+        return self.y
+
+    @cached_property
+    def lo(self) -> Array:
+        """Lower bounds."""
+        return self._box[0]
+
+    @cached_property
+    def hi(self) -> Array:
+        """Upper bounds."""
+        return self._box[1]
+
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        room, none = self.C * self.weight, np.zeros(self.m)
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.concatenate([none, -room]), np.concatenate([room, none])
+        return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
+
+    def forget(self) -> None:
+        """Give up what can be made again: of a thousand parts it fills the memory."""
+        for name in ("row", "t", "lo", "hi", "_box"):
+            vars(self).pop(name, None)
+
+    @cached_property
+    def core(self) -> Any:
+        """The C++ loss."""
+        return self.loss.core()
+
+    def coefficients(self, gamma: Array) -> Array:
+        """Σ γ of each row: what it contributes to w."""
+        return gamma if len(gamma) == self.m else gamma[: self.m] + gamma[self.m :]
+
+    def feasible(self, gamma: Array) -> Array:
+        """γ within its bounds, and its sum zero: the heavier sign is scaled down."""
+        gamma = np.clip(gamma, self.lo, self.hi)
+        up, down = float(gamma[gamma > 0].sum()), float(-gamma[gamma < 0].sum())
+        if abs(up - down) > BALANCED * max(up, down):
+            heavy = gamma > 0 if up > down else gamma < 0
+            gamma[heavy] *= min(up, down) / max(up, down)
+        return gamma
+
+    def flat(self, scores: Array, reach: Array) -> Array:
+        """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
+        if isinstance(self.loss, EpsilonInsensitive):
+            return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
+        return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
+
+    @cached_property
+    def shares(self) -> Array:
+        """What multiplies the dual variables u in w."""
+        return self.C * self.weight
+
+    def feasible_duals(self, u: Array, *, balanced: bool) -> Array:
+        """u within the loss's domain and, for a free bias, Σ c u = 0: the heavier sign is scaled down."""
+        u = np.asarray(self.core.clip(np.ascontiguousarray(u), self.y))
+        if balanced:
+            up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
+            if abs(up - down) > BALANCED * max(up, down):
+                heavy = u > 0 if up > down else u < 0
+                u = np.where(heavy, u * (min(up, down) / max(up, down)), u)
+        return u
+
+    def best_bias(self, scores: Array) -> float:
+        """The middle of the best biases for scores without one."""
+        low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
+        return float(0.5 * (low + high))
+
+
+def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:
+    """Refuse kernel values that are not finite, of rows with these numbers among themselves or with others."""
+    if not np.isfinite(K).all():
+        i, j = np.argwhere(~np.isfinite(K))[0]
+        other = (numbers if others is None else others)[j]
+        raise ValueError(
+            f"the kernel of rows {numbers[i]} and {other} is {K[i, j]}: scale the features, or lower gamma or degree"
+        )
