@@ -14,7 +14,7 @@ import numpy as np
 from pegasos._certificate import Bounds
 from pegasos._data import Array
 from pegasos._engine import CLOSE, saved
-from pegasos._normal import EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
+from pegasos._normal import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
 from pegasos._problem import Problem
 
 
@@ -132,7 +132,7 @@ class NewtonEngine:
     def _descend(self, k: int, gradient: Array, H: Array) -> bool:
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
         H.flat[:: len(H) + 1] += part.R  # the diagonal
-        d = NormalSolver(H).solve(-gradient)
+        d = solve_normal(H, -gradient)
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         if not descent < -1e-24 * start:  # less than rounding lets anyone see
