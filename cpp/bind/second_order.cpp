@@ -1,4 +1,5 @@
 // The second-order methods' side of the core: normal equations, and the steps of the interior point method.
+#include <algorithm>
 #include <string_view>
 
 #include "objects.hpp"
@@ -9,13 +10,12 @@ namespace {
 
 // A function that a Cython module hands to C, in a capsule named after its type. Fortran's integers must be
 // C's int: there are LAPACKs with longer ones.
-template <class Function>
-Function* function_in(const nb::capsule& capsule, const char* wanted) {
-    const char* name = capsule.name();
-    if (!name || !std::string_view(name).starts_with(wanted))
-        throw std::invalid_argument(std::string("LAPACK function of type '") + (name ? name : "") +
-                                    "', not '" + wanted + "…'");
-    return reinterpret_cast<Function*>(capsule.data());
+decltype(Lapack::potrf) potrf_in(const nb::capsule& capsule) {
+    const std::string_view wanted = "void (char *, int *, ", name = capsule.name() ? capsule.name() : "";
+    const bool good = name.starts_with(wanted) && name.ends_with(" *, int *, int *)") &&
+                      std::count(name.begin(), name.end(), ',') == 4;
+    if (!good) throw std::invalid_argument("LAPACK's dpotrf has type '" + std::string(name) + "'");
+    return reinterpret_cast<decltype(Lapack::potrf)>(capsule.data());
 }
 
 [[noreturn]] void refuse_indefinite() {
@@ -32,14 +32,8 @@ void register_second_order(nb::module_& m) {
 
     nb::class_<Lapack>(m, "Lapack")
         .def(
-            "__init__",
-            [](Lapack* self, nb::capsule potrf, nb::capsule potrs) {
-                new (self) Lapack{function_in<std::remove_pointer_t<decltype(Lapack::potrf)>>(
-                                      potrf, "void (char *, int *, "),
-                                  function_in<std::remove_pointer_t<decltype(Lapack::potrs)>>(
-                                      potrs, "void (char *, int *, int *, ")};
-            },
-            "potrf"_a, "potrs"_a);
+            "__init__", [](Lapack* self, nb::capsule potrf) { new (self) Lapack{potrf_in(potrf)}; },
+            "potrf"_a);
 
     m.def(
         "solve_normal",

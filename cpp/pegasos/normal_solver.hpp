@@ -10,11 +10,10 @@
 
 namespace pegasos {
 
-// LAPACK's Cholesky factorisation and the solution with its factor, called as in Fortran. The core links to
-// no LAPACK: whoever uses it hands over one that is there anyway.
+// LAPACK's Cholesky factorisation, called as in Fortran. The core links to no LAPACK: whoever uses it hands
+// over one that is there anyway.
 struct Lapack {
     void (*potrf)(char* uplo, int* n, double* a, int* lda, int* info);
-    void (*potrs)(char* uplo, int* n, int* nrhs, const double* a, int* lda, double* b, int* ldb, int* info);
 };
 
 class NormalSolver {

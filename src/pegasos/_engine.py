@@ -37,7 +37,7 @@ class AnyEngine(Protocol):
 
     @property
     def eager(self) -> bool:
-        """Whether iterations are so cheap that going on beyond the tolerance costs nobody anything."""
+        """Whether there is more to gain, by iterations so cheap that going on beyond ``tol`` costs nobody anything."""
         ...
 
     def learn(self, bounds: Bounds) -> None:

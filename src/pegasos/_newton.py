@@ -132,7 +132,10 @@ class NewtonEngine:
     def _descend(self, k: int, gradient: Array, H: Array) -> bool:
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
         H.flat[:: len(H) + 1] += part.R  # the diagonal
-        d = solve_normal(H, -gradient)
+        try:
+            d = solve_normal(H, -gradient)
+        except np.linalg.LinAlgError:  # the numbers have left their range
+            return False
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         if not descent < -1e-24 * start:  # less than rounding lets anyone see

@@ -1,4 +1,4 @@
-"""The n × n side of the second-order methods: weighted normal matrices and their careful solution.
+"""What the second-order methods share: products with the rows, normal equations, and when they cannot go on.
 
 x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none if it is free).
 """
@@ -30,7 +30,7 @@ STALLS = (
 EAGER = 2e7
 
 #: What the core factorises normal matrices with.
-LAPACK = _core.Lapack(*(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotrs")))
+LAPACK = _core.Lapack(cython_lapack.__pyx_capi__["dpotrf"])
 
 
 def regularisation(problem: Problem) -> Array:
