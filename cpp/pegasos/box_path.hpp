@@ -159,7 +159,9 @@ class BoxPath {
     // f(box, row) for every box.
     template <class F>
     void each_box(F&& f) const {
-        for (std::size_t k = 0; k < std::size_t(size_); ++k) f(k, k % std::size_t(m_));
+        const std::size_t m = std::size_t(m_);
+        for (std::size_t first = 0; first < std::size_t(size_); first += m)
+            for (std::size_t i = 0; i < m; ++i) f(first + i, i);
     }
     // Gap and loss are functions of the state, so that they are known wherever a path comes from.
     void measure() {
