@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pegasos/core/memory.hpp"
 
@@ -36,6 +37,11 @@ inline OutVector new_vector(std::int64_t n) {
     double* p = static_cast<double*>(allocate(std::size_t(n) * sizeof(double)));
     std::fill_n(p, n, 0.0);
     return OutVector(p, {std::size_t(n)}, owner(p));
+}
+inline OutVector copied(const std::vector<double>& v) {
+    OutVector out = new_vector(std::int64_t(v.size()));
+    std::copy(v.begin(), v.end(), out.data());
+    return out;
 }
 // For what writes every entry.
 inline OutMatrix raw_matrix(std::int64_t rows, std::int64_t cols) {
@@ -79,6 +85,7 @@ void register_lasvm(nb::module_&);
 void register_losses(nb::module_&);
 void register_pairs(nb::module_&);
 void register_passes(nb::module_&);
+void register_second_order(nb::module_&);
 void register_solvers(nb::module_&);
 void register_svmlight(nb::module_&);
 

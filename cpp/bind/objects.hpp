@@ -1,5 +1,7 @@
 // The Python objects the core's functions take: rows that keep their arrays alive, and losses.
 #pragma once
+#include <nanobind/stl/optional.h>
+
 #include <memory>
 #include <optional>
 #include <variant>
@@ -29,6 +31,16 @@ struct RowsObject {
         return std::visit([](const auto& r) { return r.nnz(); }, view);
     }
 };
+
+// Numbers of rows; none: all rows.
+using Chosen = std::optional<Index>;
+
+inline Subset subset_of(const RowsObject& rows, const Chosen& index) {
+    if (!index) return {nullptr, rows.rows()};
+    for (std::size_t r = 0; r < index->shape(0); ++r)
+        if (index->data()[r] < 0 || index->data()[r] >= rows.rows()) throw std::out_of_range("row index");
+    return {index->data(), std::int64_t(index->shape(0))};
+}
 
 struct LossObject {
     AnyLoss loss;

@@ -1,15 +1,11 @@
 // Rows and the passes over them.
 #include "pegasos/linear/passes.hpp"
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <optional>
-
 #include "objects.hpp"
 #include "pegasos/core/sampling.hpp"
-#include "pegasos/linear/box_path.hpp"
 #include "pegasos/linear/simplex_qp.hpp"
 
 namespace pegasos::bind {
@@ -75,15 +71,6 @@ void refuse_changed(const RowsObject& r, const Digest& read) {
             "X was changed while it was in use: " + what_changed(r) +
             ". Nothing that was computed from it can be trusted: stop whatever writes "
             "to X, or use a copy of it");
-}
-
-using Chosen = std::optional<Index>;
-
-Subset subset_of(const RowsObject& rows, const Chosen& index) {
-    if (!index) return {nullptr, rows.rows()};
-    for (std::size_t r = 0; r < index->shape(0); ++r)
-        if (index->data()[r] < 0 || index->data()[r] >= rows.rows()) throw std::out_of_range("row index");
-    return {index->data(), std::int64_t(index->shape(0))};
 }
 
 }  // namespace
@@ -243,68 +230,6 @@ void register_passes(nb::module_& m) {
             },
             strict("a"), nb::keep_alive<1, 2>())
         .def_prop_ro("torn", &MappedGuard::torn);
-
-    nb::class_<BoxPath>(m, "BoxPath")
-        .def(
-            "__init__",
-            [](BoxPath* self, Matrix<double> h, Matrix<double> s, Matrix<double> p, Vector<double> score,
-               double mu) {
-                const std::int64_t boxes = std::int64_t(h.shape(0)), rows = std::int64_t(h.shape(1));
-                check_shape(s, boxes, rows, "s");
-                check_shape(p, boxes, rows, "p");
-                check_length(score, rows, "score");
-                new (self) BoxPath(boxes, rows, h.data(), s.data(), p.data(), score.data(), mu);
-            },
-            strict("h"), strict("s"), strict("p"), strict("score"), "mu"_a)
-        .def("weights",
-             [](BoxPath& b) {
-                 OutVector d = new_vector(b.rows());
-                 nb::gil_scoped_release release;
-                 b.weights(d.data());
-                 return d;
-             })
-        .def("right_side",
-             [](const BoxPath& b) {
-                 OutVector q = new_vector(b.rows());
-                 nb::gil_scoped_release release;
-                 b.right_side(q.data());
-                 return q;
-             })
-        .def(
-            "complete",
-            [](BoxPath& b, Vector<double> d_score) {
-                check_length(d_score, b.rows(), "d_score");
-                nb::gil_scoped_release release;
-                return b.complete(d_score.data());
-            },
-            strict("d_score"))
-        .def("complementarity", &BoxPath::complementarity, "step"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("correct", &BoxPath::correct, "target"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("centre", &BoxPath::centre, "target"_a, "reach"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("keep", &BoxPath::keep)
-        .def("move", &BoxPath::move, "step"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("mu", &BoxPath::mu)
-        .def("loss", &BoxPath::loss)
-        .def("signed_sums",
-             [](const BoxPath& b) {
-                 OutVector u = new_vector(b.rows());
-                 b.signed_sums(u.data());
-                 return u;
-             })
-        .def("state",
-             [](const BoxPath& b) {
-                 const std::vector<double> all = b.state();
-                 OutVector out = new_vector(std::int64_t(all.size()));
-                 std::copy(all.begin(), all.end(), out.data());
-                 return out;
-             })
-        .def(
-            "restore",
-            [](BoxPath& b, Vector<double> all) {
-                check_length(all, b.state_size(), "state");
-                b.restore(all.data());
-            },
-            strict("state"));
 
     m.def(
         "epoch_order",

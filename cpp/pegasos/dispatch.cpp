@@ -7,6 +7,7 @@
 
 #include "pegasos/kernel/pair_votes.hpp"
 #include "pegasos/kernel/panels.hpp"
+#include "pegasos/linear/box_kernels.hpp"
 #include "pegasos/linear/envelope.hpp"
 #include "pegasos/linear/margin_lanes.hpp"
 
@@ -16,6 +17,7 @@
     extern const Kernels<double> table_double_##isa;              \
     extern const Syrk table_syrk_##isa;                           \
     }                                                             \
+    extern const BoxKernels table_box_##isa;                      \
     extern const EnvelopeKernels table_envelope_##isa;            \
     extern const KernelTable table_kernel_##isa;                  \
     extern const PairTable table_pairs_##isa;                     \
@@ -76,6 +78,7 @@ Syrk syrk() { return PEGASOS_CHOOSE(table_syrk); }
 const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 }  // namespace simd
 
+const BoxKernels& box_kernels() { return PEGASOS_CHOOSE(table_box); }
 const EnvelopeKernels& envelope() { return PEGASOS_CHOOSE(table_envelope); }
 const KernelTable& kernel_table() { return PEGASOS_CHOOSE(table_kernel); }
 const PairTable& pair_table() { return PEGASOS_CHOOSE(table_pairs); }

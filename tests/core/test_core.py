@@ -18,7 +18,7 @@ from pegasos.fit.loop import Limits, Watch, run
 from pegasos.rows.views import encode_labels, row_weights
 from pegasos.solvers import SDCA, SGD, SOLVERS, Auto, InteriorPoint, Norma, Pegasos
 from pegasos.solvers.linear.interior_point import InteriorPointEngine
-from pegasos.solvers.linear.normal_equations import Design, NormalSolver
+from pegasos.solvers.linear.normal_equations import Design, solve_normal
 
 several = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -56,7 +56,7 @@ def test_normal_solver(scale):
     D = np.diag(scale ** rng.uniform(-1, 1, 8))
     A = rng.normal(size=(30, 8)) @ D
     M, r = A.T @ A, rng.normal(size=8)
-    x = NormalSolver(M.copy()).solve(r)
+    x = solve_normal(M, r)
     assert_allclose(M @ x, r, rtol=1e-6, atol=1e-8 * np.abs(r).max())
 
 
@@ -67,7 +67,7 @@ def test_singular_normal_matrices_are_solved():
     A = np.column_stack([A, A[:, 0], np.zeros(20)])
     M = A.T @ A
     r = M @ rng.normal(size=6)
-    assert_allclose(M @ NormalSolver(M.copy()).solve(r), r, rtol=1e-6, atol=1e-8)
+    assert_allclose(M @ solve_normal(M, r), r, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("bias", [False, True])

@@ -671,8 +671,8 @@ def test_certified_and_near_the_fit_in_memory(tmp_path, solver):
     options = {"lam": 0.05, "tol": 1e-2, "solver": solver, "fit_intercept": False}
     a, b = LinearSVC(**options).fit(data).certificate_, LinearSVC(**options).fit(X, y).certificate_
     assert a.converged
-    assert a.dual <= b.primal
-    assert b.dual <= a.primal
+    assert a.dual <= b.primal * (1 + 1e-14)  # the gap of some is rounding
+    assert b.dual <= a.primal * (1 + 1e-14)
 
 
 @pytest.mark.parametrize("solver", ["sdca", "pegasos"])

@@ -219,8 +219,9 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_callback_that_changes_the_rows(change, solver):
     rng = np.random.default_rng(0)
-    X = sparse.random(200, 50, 0.2, "csr", random_state=0)
-    y = rng.integers(0, 2, 200)
+    m = 8000  # so many that the interior point method is certified after every step
+    X = sparse.random(m, 50, 0.2, "csr", random_state=0)
+    y = rng.integers(0, 2, m)
     make, message = CHANGES[change]
     model = LinearSVC(solver=solver, tol=0, max_iter=30, callback=make(X))
     with pytest.raises(ValueError, match=f"X was changed while it was in use: .*({message})"):
@@ -399,7 +400,7 @@ def test_a_dataset_that_is_overwritten(tmp_path, which):
     lines = survivor(
         """
         folder, which = sys.argv[1:]
-        X, y = problem()
+        X, y = problem(m=8000)  # so many that the interior point method is certified after every step
         data = io.write_dataset(X, y, folder)
         def overwrite(checkpoint):
             array = np.load(f"{folder}/{which}.npy", mmap_mode="r+")

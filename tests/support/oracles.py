@@ -847,6 +847,80 @@ def cutting_plane(
     return best_w, float(best_P), D
 
 
+class BoxPoint(NamedTuple):
+    """A point of the interior point method: weights β, dual variables 0 < a < h, multipliers z of a ≥ 0 and v of a ≤ h.
+
+    Arrays of boxes are (boxes × rows).
+    """
+
+    beta: Array
+    a: Array
+    z: Array
+    v: Array
+
+
+def central_point(A: Array, h: Array, s: Array, p: Array, beta: Array, nearness: float) -> BoxPoint:
+    """Where s∘(Aβ) − p − z + v = 0 and az = (h − a)v = μ, with μ of ``nearness`` times the mean of h|s∘(Aβ) − p|."""
+    r = s * (A @ beta) - p
+    mu = nearness * np.mean(h * np.abs(r))
+    a = np.empty_like(h)
+    for k in np.ndindex(h.shape):
+        a[k] = bisect(lambda x, k=k: mu / (h[k] - x) - mu / x + r[k], 0.0, h[k])
+    return BoxPoint(beta, a, mu / a, mu / (h - a))
+
+
+def box_step(A: Array, R: Array, h: Array, s: Array, p: Array, at: BoxPoint) -> BoxPoint:
+    """A predictor-corrector step (Mehrotra 1992) with one centrality corrector (Gondzio 1996), on the whole system
+
+    s∘(Aβ) − p − z + v = 0,   Rβ = Aᵀ(s∘a),   az = lower,   (h − a)v = upper
+
+    linearised at a point, in all of its unknowns at once.
+    """
+    beta, a, z, v = at
+    t, n, N, rows = h - a, len(beta), h.size, np.tile(np.arange(h.shape[1]), len(h))
+    S = s.ravel()[:, None] * A[rows]
+    eye, none = np.eye(N), np.zeros((N, N))
+    K = np.block(
+        [
+            [S, none, -eye, eye],
+            [np.diag(R), -S.T, np.zeros((n, 2 * N))],
+            [np.zeros((N, n)), np.diag(z.ravel()), np.diag(a.ravel()), none],
+            [np.zeros((N, n)), np.diag(-v.ravel()), none, np.diag(t.ravel())],
+        ]
+    )
+
+    def direction(lower: Array, upper: Array) -> tuple[BoxPoint, float]:
+        """What adds so much to the products az and tv, to first order, and the longest step that stays inside."""
+        first = (p + z - v).ravel() - S @ beta
+        x = np.linalg.solve(K, np.concatenate([first, S.T @ a.ravel() - R * beta, lower.ravel(), upper.ravel()]))
+        d_beta, da, dz, dv = np.split(x, [n, n + N, n + 2 * N])
+        d = BoxPoint(d_beta, *(change.reshape(h.shape) for change in (da, dz, dv)))
+        shares = np.concatenate([-d.a / a, d.a / t, -d.z / z, -d.v / v])
+        return d, 1 / max(1.0, shares.max())
+
+    def products(d: BoxPoint, step: float) -> tuple[Array, Array]:
+        return (a + step * d.a) * (z + step * d.z), (t - step * d.a) * (v + step * d.v)
+
+    gap = np.sum(a * z + t * v)
+    mu = gap / (2 * N)
+    predictor, far = direction(-a * z, -t * v)
+    target = mu * max(np.mean(products(predictor, far)) / mu, 1e-5) ** 3
+    lower, upper = target - a * z - predictor.a * predictor.z, target - t * v + predictor.a * predictor.v
+    best, far = direction(lower, upper)
+    if far <= 0.9:
+        pulls = [
+            np.maximum(np.clip(q, 0.1 * target, 10 * target) - q, -10 * target)
+            for q in products(best, min(1.0, 1.08 * far + 0.1))
+        ]
+        other, farther = direction(lower + pulls[0], upper + pulls[1])
+        if farther >= far + 0.01:
+            best, far = other, farther
+    losses = [np.sum(h * np.maximum(p - s * score, 0)) for score in (A @ beta, 0 * h[0])]
+    relative = gap / (0.5 * R @ beta**2 + losses[0] + 1e-3 * losses[1])
+    step = far * min(max(0.995, 1 - relative), 1 - 1e-6)
+    return BoxPoint(*(x + step * d for x, d in zip(at, best, strict=True)))
+
+
 def hinge_bias_interval(scores: Any, y: Any, weight: Any = None) -> tuple[float, float]:
     """All minimisers [lo, hi] of Σ c_i [1 − y_i(s_i + b)]₊: slope −C₊ at −∞, rising by c_i at β_i = y_i − s_i."""
     y, c = np.asarray(y, dtype=float), weights(len(y), weight)

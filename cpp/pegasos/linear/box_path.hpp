@@ -16,13 +16,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "pegasos/core/memory.hpp"
+#include "pegasos/linear/box_kernels.hpp"
+
 namespace pegasos {
 
 class BoxPath {
  public:
-    // h, s, p: boxes × rows. score: rows. Starts on the path with parameter μ through these scores.
+    // h, s, p: boxes × rows. score: rows. Starts on the path through these scores, with a μ of `nearness`
+    // times the size of what is to be balanced.
     BoxPath(std::int64_t boxes, std::int64_t rows, const double* h, const double* s, const double* p,
-            const double* score, double mu)
+            const double* score, double nearness)
         : boxes_(boxes),
           m_(rows),
           size_(boxes * rows),
@@ -30,20 +34,18 @@ class BoxPath {
           s_(s, s + size_),
           p_(p, p + size_),
           score_(score, score + rows),
-          a_(size_),
-          t_(size_),
-          z_(size_),
-          v_(size_),
-          inverse_(size_),
-          cl_(size_),
-          cu_(size_),
-          da_(size_),
-          d_score_(rows),
-          next_cl_(size_),
-          next_cu_(size_),
-          next_da_(size_),
-          next_d_score_(rows) {
-        each([&](std::int64_t k, std::int64_t i) {
+          d_score_(std::size_t(rows)),
+          next_d_score_(std::size_t(rows)) {
+        for (auto* x : {&a_, &t_, &z_, &v_, &over_a_, &over_t_, &over_az_, &over_tv_, &inverse_, &cl_, &cu_,
+                        &da_, &next_cl_, &next_cu_, &next_da_})
+            x->resize(std::size_t(size_));
+        double sum = 0;
+        each_box([&](std::size_t k, std::size_t i) {
+            sum += h_[k] * std::abs(s_[k] * score_[i] - p_[k]);
+            at_zero_ += h_[k] * std::max(p_[k], 0.0);
+        });
+        const double mu = std::max(nearness * sum / double(size_), 1e-300);
+        each_box([&](std::size_t k, std::size_t i) {
             // z − v = r with a z = t v = μ has one solution, written so that nothing cancels.
             const double r = s_[k] * score_[i] - p_[k], rh = r * h_[k];
             const double root = std::hypot(rh, 2 * mu);
@@ -52,105 +54,81 @@ class BoxPath {
             z_[k] = mu / a_[k];
             v_[k] = mu / t_[k];
         });
+        measure();
     }
 
-    std::int64_t rows() const { return m_; }
+    // The mean complementarity, and the sum of all: the duality gap, once the path is feasible.
+    double mu() const { return gap_ / double(2 * size_); }
+    double gap() const { return gap_; }
 
-    // d (rows) = Σ over a row's boxes of Θ⁻¹ = 1/(z/a + v/t): the weights of the normal matrix. Starts a
-    // step.
-    void weights(double* d) {
+    // d (rows) = Σ over a row's boxes of Θ⁻¹: the weights of the normal matrix. Starts a step with the
+    // predictor's direction, which aims at complementarity zero.
+    void begin(double* d) {
         std::fill_n(d, m_, 0.0);
-        double sum = 0;
-        each([&](std::int64_t k, std::int64_t i) {
-            inverse_[k] = a_[k] * t_[k] / (z_[k] * t_[k] + v_[k] * a_[k]);
-            d[i] += inverse_[k];
-            sum += a_[k] * z_[k] + t_[k] * v_[k];
-            next_cl_[k] = -a_[k] * z_[k];  // the predictor aims at complementarity zero
-            next_cu_[k] = -t_[k] * v_[k];
-        });
-        mu_ = sum / double(2 * size_);
+        each([&](const BoxRows& b) { kernels_.begin(b, d); });
     }
-
     // q (rows) = Σ over a row's boxes of s(a + Θ⁻¹r) for the targets at hand: the right side of the normal
     // equations.
-    void right_side(double* q) const {
+    void right_side(double* q) {
         std::fill_n(q, m_, 0.0);
-        each([&](std::int64_t k, std::int64_t i) { q[i] += s_[k] * (a_[k] + inverse_[k] * residual(k, i)); });
+        each([&](const BoxRows& b) { kernels_.right_side(b, q); });
     }
-
-    // Completes the direction for the change of the scores; returns the longest step ≤ 1 that stays inside.
-    double complete(const double* d_score) {
+    // Completes the direction for the change of the scores.
+    void complete(const double* d_score) {
         std::copy_n(d_score, m_, next_d_score_.begin());
+        each([&](const BoxRows& b) { kernels_.complete(b, d_score); });
+    }
+    // The longest step ≤ 1 along the direction just completed that stays inside; NaN for a direction that has
+    // left the range of numbers.
+    double reach() {
         double most = 1;
-        each([&](std::int64_t k, std::int64_t i) {
-            const double da = inverse_[k] * (residual(k, i) - s_[k] * d_score[i]);
-            next_da_[k] = da;
-            const double dz = next_cl_[k] - z_[k] * da, dv = next_cu_[k] + v_[k] * da;  // times a, times t
-            most = std::max({most, -da / a_[k], da / t_[k], -dz / (a_[k] * z_[k]), -dv / (t_[k] * v_[k])});
+        each([&](const BoxRows& b) {
+            const double share = kernels_.largest_share(b);
+            most = share > most || std::isnan(share) ? share : most;
         });
         return 1 / most;
     }
-
-    // The mean complementarity after a step of that length along the direction just completed.
-    double complementarity(double step) const {
+    // The mean complementarity after a step of that length along it.
+    double mu_after(double step) {
         double sum = 0;
-        each([&](std::int64_t k, std::int64_t) {
-            const double da = next_da_[k], dz = dz_of(k), dv = dv_of(k);
-            sum += (a_[k] + step * da) * (z_[k] + step * dz) + (t_[k] - step * da) * (v_[k] + step * dv);
-        });
+        each([&](const BoxRows& b) { sum += kernels_.products_after(b, step); });
         return sum / double(2 * size_);
     }
-
-    // Mehrotra: aim at `target`, and allow for what the predictor just completed has left out.
+    // Mehrotra's corrector of the direction just completed, the predictor.
     void correct(double target) {
-        each([&](std::int64_t k, std::int64_t) {
-            const double da = next_da_[k], dz = dz_of(k), dv = dv_of(k);
-            next_cl_[k] = target - a_[k] * z_[k] - da * dz;
-            next_cu_[k] = target - t_[k] * v_[k] + da * dv;
-        });
+        each([&](const BoxRows& b) { kernels_.correct(b, target); });
     }
-
     // Accepts the direction just completed as the best so far.
     void keep() { cl_.swap(next_cl_), cu_.swap(next_cu_), da_.swap(next_da_), d_score_.swap(next_d_score_); }
-
-    // Gondzio: targets that pull products which would end far from `target` after a step of length `reach`
-    // towards it.
+    // Gondzio's corrector of the direction kept.
     void centre(double target, double reach) {
-        const auto pull = [&](double product) {
-            return std::max(std::clamp(product, 0.1 * target, 10 * target) - product, -10 * target);
-        };
-        each([&](std::int64_t k, std::int64_t) {
-            const double da = da_[k], dz = (cl_[k] - z_[k] * da) / a_[k], dv = (cu_[k] + v_[k] * da) / t_[k];
-            next_cl_[k] = cl_[k] + pull((a_[k] + reach * da) * (z_[k] + reach * dz));
-            next_cu_[k] = cu_[k] + pull((t_[k] - reach * da) * (v_[k] + reach * dv));
-        });
+        each([&](const BoxRows& b) { kernels_.centre(b, target, reach); });
     }
-
     // Takes a step along the direction kept.
     void move(double step) {
-        each([&](std::int64_t k, std::int64_t) {
-            const double da = da_[k], dz = (cl_[k] - z_[k] * da) / a_[k], dv = (cu_[k] + v_[k] * da) / t_[k];
-            a_[k] += step * da;
-            t_[k] -= step * da;
-            z_[k] += step * dz;
-            v_[k] += step * dv;
-        });
-        for (std::int64_t i = 0; i < m_; ++i) score_[i] += step * d_score_[i];
+        each([&](const BoxRows& b) { kernels_.move(b, step); });
+        for (std::size_t i = 0; i < std::size_t(m_); ++i) score_[i] += step * d_score_[i];
+        measure();
     }
 
-    double mu() const { return mu_; }
-    // Σ over a row's boxes of s a.
+    // u (rows) = Σ over a row's boxes of s a.
     void signed_sums(double* u) const {
         std::fill_n(u, m_, 0.0);
-        each([&](std::int64_t k, std::int64_t i) { u[i] += s_[k] * a_[k]; });
+        each_box([&](std::size_t k, std::size_t i) { u[i] += s_[k] * a_[k]; });
     }
-    // Σ h (p − s score)₊: the losses at the current scores.
-    double loss() const {
-        double sum = 0;
-        each(
-            [&](std::int64_t k, std::int64_t i) { sum += h_[k] * std::max(0.0, p_[k] - s_[k] * score_[i]); });
-        return sum;
+    // d (rows) = Σ over a row's boxes of what Θ⁻¹ would be with this a on the path with that gap: there Θ =
+    // μ/a² + μ/t².
+    void weights_at(double gap, double* d) const {
+        const double mu = gap / double(2 * size_);
+        std::fill_n(d, m_, 0.0);
+        each_box([&](std::size_t k, std::size_t i) {
+            const double aa = a_[k] * a_[k], tt = t_[k] * t_[k];
+            d[i] += aa * tt / (mu * (aa + tt));
+        });
     }
+    // The losses at the current scores, and at scores of zero.
+    double loss() const { return loss_; }
+    double loss_at_zero() const { return at_zero_; }
 
     // The arrays a step changes, one after the other: a, t, z, v, score.
     std::vector<double> state() const {
@@ -163,28 +141,42 @@ class BoxPath {
             std::copy_n(all, x->size(), x->begin());
             all += x->size();
         }
+        measure();
     }
     std::int64_t state_size() const { return 4 * size_ + m_; }
 
  private:
-    // f(box, row) for every box; the boxes of one kind are consecutive.
+    // f for the boxes of one kind after the other.
     template <class F>
-    void each(F&& f) const {
-        for (std::int64_t b = 0; b < boxes_; ++b)
-            for (std::int64_t i = 0; i < m_; ++i) f(b * m_ + i, i);
+    void each(F&& f) {
+        for (std::int64_t b = 0; b < boxes_; ++b) {
+            const auto at = [&](Buffer& x) { return x.data() + b * m_; };
+            f(BoxRows{m_,      at(h_),  at(s_),      at(p_),       score_.data(), at(a_),       at(t_),
+                      at(z_),  at(v_),  at(over_a_), at(over_t_),  at(over_az_),  at(over_tv_), at(inverse_),
+                      at(cl_), at(cu_), at(da_),     at(next_cl_), at(next_cu_),  at(next_da_)});
+        }
     }
-    double residual(std::int64_t k, std::int64_t i) const {
-        return p_[k] + z_[k] - v_[k] - s_[k] * score_[i] + next_cl_[k] / a_[k] - next_cu_[k] / t_[k];
+    // f(box, row) for every box.
+    template <class F>
+    void each_box(F&& f) const {
+        const std::size_t m = std::size_t(m_);
+        for (std::size_t first = 0; first < std::size_t(size_); first += m)
+            for (std::size_t i = 0; i < m; ++i) f(first + i, i);
     }
-    double dz_of(std::int64_t k) const { return (next_cl_[k] - z_[k] * next_da_[k]) / a_[k]; }
-    double dv_of(std::int64_t k) const { return (next_cu_[k] + v_[k] * next_da_[k]) / t_[k]; }
+    // Gap and loss are functions of the state, so that they are known wherever a path comes from.
+    void measure() {
+        gap_ = loss_ = 0;
+        each([&](const BoxRows& b) { gap_ += kernels_.products(b), loss_ += kernels_.loss(b); });
+    }
 
+    const BoxKernels& kernels_ = box_kernels();
     std::int64_t boxes_, m_, size_;
-    std::vector<double> h_, s_, p_, score_;
-    std::vector<double> a_, t_, z_, v_, inverse_;
-    std::vector<double> cl_, cu_, da_, d_score_;                      // the best direction so far
-    std::vector<double> next_cl_, next_cu_, next_da_, next_d_score_;  // the one being made
-    double mu_ = 0;
+    Buffer h_, s_, p_, score_;
+    Buffer a_, t_, z_, v_;
+    Buffer over_a_, over_t_, over_az_, over_tv_, inverse_;
+    Buffer cl_, cu_, da_, d_score_;                      // the best direction so far
+    Buffer next_cl_, next_cu_, next_da_, next_d_score_;  // the one being made
+    double gap_ = 0, loss_ = 0, at_zero_ = 0;
 };
 
 }  // namespace pegasos

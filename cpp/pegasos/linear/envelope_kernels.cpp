@@ -7,32 +7,12 @@ namespace pegasos {
 namespace {
 
 using simd::B;
+using simd::least;
+using simd::load_as;
+using simd::most;
+using simd::store_as;
 using simd::Vec;
 using std::int64_t;
-
-// The same text serves eight rows at once and the last few, one by one.
-template <class V>
-V load(const double* p) {
-    if constexpr (sizeof(V) == sizeof(double))
-        return *p;
-    else
-        return simd::load(p);
-}
-template <class V>
-void store(double* p, V v) {
-    if constexpr (sizeof(V) == sizeof(double))
-        *p = v;
-    else
-        simd::store(p, v);
-}
-template <class V>
-V least(V a, V b) {
-    return a < b ? a : b;
-}
-template <class V>
-V most(V a, V b) {
-    return a < b ? b : a;
-}
 
 // lo, hi and u(z) for a row's y; ε/δ and 1/δ are the same for all.
 template <class V, bool by_sign>
@@ -56,17 +36,17 @@ struct Row {
 template <class V, bool by_sign>
 void look_at(const Piecewise& p, const EnvelopeRows& r, int64_t i, double* u, double* curvature, V& loss,
              V& conjugate) {
-    const V zero{}, y = load<V>(r.y + i), h = load<V>(r.h + i), gap = y - load<V>(r.z + i);
+    const V zero{}, y = load_as<V>(r.y + i), h = load_as<V>(r.h + i), gap = y - load_as<V>(r.z + i);
     const double inverse = 1 / r.delta;
     const Row<V, by_sign> row(p, y);
-    const V at = row.u(load<V>(r.u0 + i), gap, inverse, p.epsilon * inverse);
-    store<V>(u + i, at);
+    const V at = row.u(load_as<V>(r.u0 + i), gap, inverse, p.epsilon * inverse);
+    store_as<V>(u + i, at);
     const V bent = h * inverse;
     V inside = row.lo < at ? bent : zero;
     inside = at < row.hi ? inside : zero;
     // ε makes 0 a corner too.
     if (p.epsilon > 0) inside = at == zero ? zero : inside;
-    store<V>(curvature + i, inside);
+    store_as<V>(curvature + i, inside);
     loss += h * most(most(row.hi * (gap - p.epsilon), row.lo * (gap + p.epsilon)), zero);
     conjugate += h * (y * at - p.epsilon * most(at, -at));
 }
@@ -83,10 +63,10 @@ EnvelopeSums look(const Piecewise& p, const EnvelopeRows& r, double* u, double* 
 
 template <class V, bool by_sign>
 V slope_at(const Piecewise& p, const EnvelopeRows& r, const double* dz, double t, int64_t i) {
-    const V y = load<V>(r.y + i), d = load<V>(dz + i), gap = y - (load<V>(r.z + i) + t * d);
+    const V y = load_as<V>(r.y + i), d = load_as<V>(dz + i), gap = y - (load_as<V>(r.z + i) + t * d);
     const double inverse = 1 / r.delta;
     const Row<V, by_sign> row(p, y);
-    return load<V>(r.h + i) * d * row.u(load<V>(r.u0 + i), gap, inverse, p.epsilon * inverse);
+    return load_as<V>(r.h + i) * d * row.u(load_as<V>(r.u0 + i), gap, inverse, p.epsilon * inverse);
 }
 
 template <bool by_sign>

@@ -341,18 +341,18 @@ struct SparseGram {
 
 // The same by blocks of scaled rows √d x̃ that fit the cache.
 struct DenseGram {
-    int64_t n, N;
+    int64_t n, N, rows;  // so many rows at most are added
     double* M;
-    int64_t room = std::max<int64_t>(16, 16384 / N), used = 0;
+    int64_t room = std::min(std::max<int64_t>(16, 16384 / N), rows), used = 0;
     Buffer block = Buffer(room * N);
     simd::Syrk syrk = simd::syrk();
 
     template <class Rows>
-    void add(const Rows& rows, int64_t i, double d) {
+    void add(const Rows& from, int64_t i, double d) {
         const double root = std::sqrt(d);
         double* line = &block[used * N];
         if constexpr (Rows::sparse) std::fill_n(line, N, 0.0);
-        rows.each(i, [&](int64_t j, double x) { line[j] = root * x; });
+        from.each(i, [&](int64_t j, double x) { line[j] = root * x; });
         line[n] = root;
         if (++used == room) flush();
     }
@@ -375,13 +375,14 @@ void gram(const AnyRows& any, Subset subset, const double* d, double* M, int thr
         const int64_t work = int64_t(per_row * double(entries_of(rows, subset.count)));
         parallel_for(useful_threads(threads, work), blocks, [&](int64_t t) {
             parts[t].assign(N * N, 0.0);
+            const int64_t first = subset.count * t / blocks, last = subset.count * (t + 1) / blocks;
             const auto accumulate = [&](auto gram) {
-                for (int64_t r = subset.count * t / blocks; r < subset.count * (t + 1) / blocks; ++r)
+                for (int64_t r = first; r < last; ++r)
                     if (d[r] != 0) gram.add(rows, subset[r], d[r]);
                 gram.flush();
             };
             if (fill)
-                accumulate(DenseGram{n, N, parts[t].data()});
+                accumulate(DenseGram{n, N, last - first, parts[t].data()});
             else
                 accumulate(SparseGram{n, N, parts[t].data()});
         });

@@ -29,6 +29,30 @@ inline Vec load(const float* p) {
 inline void store(double* p, Vec v) { *reinterpret_cast<LooseVec*>(p) = v; }
 inline double sum(Vec v) { return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7])); }
 
+// For text that serves eight rows at once and the last few, one by one: V is Vec or double.
+template <class V>
+V load_as(const double* p) {
+    if constexpr (sizeof(V) == sizeof(double))
+        return *p;
+    else
+        return load(p);
+}
+template <class V>
+void store_as(double* p, V v) {
+    if constexpr (sizeof(V) == sizeof(double))
+        *p = v;
+    else
+        store(p, v);
+}
+template <class V>
+V least(V a, V b) {
+    return a < b ? a : b;
+}
+template <class V>
+V most(V a, V b) {
+    return a < b ? b : a;
+}
+
 // Dense and sparse rows differ only in where feature k lives; dense ones have it at k.
 struct Consecutive {
     std::int64_t operator[](std::int64_t k) const { return k; }

@@ -91,7 +91,7 @@ class Engine(Generic[M]):
 
     @property
     def eager(self) -> bool:
-        """Whether iterations are so cheap that going on beyond the tolerance costs nobody anything."""
+        """Whether there is more to gain, by iterations so cheap that going on beyond ``tol`` costs nobody anything."""
         return False
 
     @property

@@ -81,7 +81,8 @@ class LinearProblem:
         target = self.target if self.weight is None else self.target[self.weight > 0]
         if target.dtype == np.float64:
             return bool(target.min() == target.max())
-        return bool(np.isin(np.bincount(target, minlength=self.outputs), (0, len(target))).any())
+        counts = np.bincount(target, minlength=self.outputs)
+        return bool(np.any((counts == 0) | (counts == len(target))))
 
     @cached_property
     def c(self) -> Array:

@@ -35,11 +35,10 @@ from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.newton import NewtonEngine
 from pegasos.solvers.linear.normal_equations import (
     EAGER,
+    LAPACK,
     LOST,
     NO_PROGRESS,
     SHORT,
-    Design,
-    NormalSolver,
     Progress,
     regularisation,
 )
@@ -69,12 +68,9 @@ class Boxes:
 class CentralPath:
     """The iteration on some rows of :class:`Boxes`, started on the central path through the weights β.
 
-    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. The arithmetic row by row is in
-    ``cpp/pegasos/linear/box_path.hpp``; here are the products with X̃ and the order of things.
+    ``index``: the rows (None: all). ``weight``: what the heights are multiplied by. The steps themselves are those of
+    ``cpp/pegasos/linear/box_steps.hpp``.
     """
-
-    #: Centrality correctors a step may try; each costs two passes, a normal matrix many more.
-    CORRECTORS = 1
 
     def __init__(
         self,
@@ -86,55 +82,15 @@ class CentralPath:
         weight: float = 1.0,
         nearness: float = 1.0,
     ) -> None:
-        self.design = Design(problem.examples, problem.bias != "none", problem.threads, index)
         take = slice(None) if index is None else index
         s, p, h = (np.ascontiguousarray(a[:, take]) for a in (boxes.s, boxes.p, weight * boxes.h))
         # Boxes of about unit height: a, and with it R, is measured in units of the mean height.
-        unit = float(h.mean())
-        h /= unit
-        self.unit, self.R = unit, regularisation(problem) / unit
-        self.beta, self.iterations, self.step = beta.copy(), 0, 1.0
-        score = self.design.forward(beta)
+        self.unit = float(h.mean())
+        h /= self.unit
+        R = regularisation(problem) / self.unit
         # μ as large as what is to be balanced: starts closer to the border stall, unless the weights are good already.
-        mu = nearness * float(np.mean(h * np.abs(s * score - p)))
-        self.path = _core.BoxPath(h, s, p, score, max(mu, 1e-300))
-        self.size = h.size
-
-    @property
-    def gap(self) -> float:
-        """The sum of all complementarities: the duality gap, once the path is feasible."""
-        return float(2 * self.size * self.path.mu)
-
-    def iterate(self) -> None:
-        """One predictor-corrector step."""
-        path = self.path
-        M = self.design.gram(path.weights())
-        M.flat[:: len(M) + 1] += self.R  # the diagonal
-        solver = NormalSolver(M)
-        pull = self.R * self.beta
-
-        def direction() -> tuple[Array, float]:
-            d_beta = solver.solve(self.design.adjoint(path.right_side()) - pull)
-            return d_beta, path.complete(self.design.forward(d_beta))
-
-        _, far = direction()
-        target = path.mu * max(path.complementarity(far) / path.mu, 1e-5) ** 3
-        path.correct(target)
-        d_beta, far = direction()
-        path.keep()
-        for _ in range(self.CORRECTORS):
-            if far > 0.9:
-                break
-            path.centre(target, min(1.0, 1.08 * far + 0.1))
-            other, farther = direction()
-            if farther < far + 0.01:
-                break
-            d_beta, far = other, farther
-            path.keep()
-        self.step = min(1.0, 0.995 * far)
-        path.move(self.step)
-        self.beta += self.step * d_beta
-        self.iterations += 1
+        rows, bias, threads = problem.examples.rows, problem.bias != "none", problem.threads
+        self.steps = _core.BoxSteps(LAPACK, rows, index, bias, threads, h, s, p, R, beta, nearness)
 
 
 class InteriorPointEngine(Rehearsing):
@@ -142,8 +98,16 @@ class InteriorPointEngine(Rehearsing):
 
     SAMPLE, PER_COLUMN = 20_000, 100
 
+    #: The relative gap that cheap problems are solved to, whatever was asked for.
+    ACCURATE = 1e-14
+
+    #: Steps that are rarely needed: after them nobody waits for a gap which may never come.
+    MANY = 30
+
     def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
+        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.parts <= EAGER
+        self.goal = self.ACCURATE if self.cheap else 0.0
         self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
         self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.parts)]
         self.progress = Progress(problem.parts)
@@ -153,65 +117,87 @@ class InteriorPointEngine(Rehearsing):
         weight = 1.0 if index is None else self.problem.examples.m / len(index)
         return CentralPath(self.problem, self.boxes[part], beta, index=index, weight=weight, nearness=nearness)
 
+    def advance(self) -> None:
+        # A step on every part of a cheap problem costs less than asking after each whether to go on.
+        for _ in range(self.problem.parts if self.cheap else 1):
+            super().advance()
+
     def iterate(self, part: int) -> int:
-        path = self.paths[part]
-        before = path.beta.copy()
+        if self._waits(part):
+            return 0
+        steps = self.paths[part].steps
         try:
-            path.iterate()
-        except (np.linalg.LinAlgError, ValueError, ZeroDivisionError):
+            steps.step()
+        except np.linalg.LinAlgError:
             self.stalled = LOST
-        if not np.isfinite(path.beta).all():
-            path.beta, self.stalled = before, LOST
         # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
-        if self.levels[part] and (path.gap <= 0.01 * path.path.loss() or path.iterations >= 30):
+        if self.levels[part] and (steps.gap <= 0.01 * steps.loss or steps.steps >= self.MANY):
             self.levels[part] -= 1
-            self.paths[part] = self._path(part, path.beta, 0.3)
-        return path.design.rows
+            self.paths[part] = self._path(part, steps.beta(), 0.3)
+        return int(steps.rows)
+
+    def _waits(self, part: int) -> bool:
+        """Whether a part has nothing to do before the next certificate: by its own account it is at the goal."""
+        return not self.levels[part] and self.paths[part].steps.relative_gap <= self.goal
 
     def betas(self) -> list[Array]:
-        return [path.beta for path in self.paths]
+        return [np.asarray(path.steps.beta()) for path in self.paths]
 
     def due(self, tol: float) -> bool:
         self.tol = tol
-        return self.turn == 0 and not any(self.levels)
+        if self.turn != 0 or any(self.levels):
+            return False
+        return not self.cheap or self.stuck is not None or all(map(self._rests, range(self.problem.parts)))
+
+    def _rests(self, part: int) -> bool:
+        """Whether a part does not speak against a certificate: it has come to the goal, or gets no nearer."""
+        steps = self.paths[part].steps
+        return bool(self.done[part] or self._waits(part) or steps.length < 0.1 or steps.steps >= self.MANY)
 
     def duals(self) -> Array | None:
         if any(self.levels):
             return None
         pairs = zip(self.paths, self.boxes, strict=True)
-        return np.column_stack([ip.path.signed_sums() * (ip.unit * boxes.unit) for ip, boxes in pairs])
+        return np.column_stack([path.steps.duals() * (path.unit * boxes.unit) for path, boxes in pairs])
 
     @property
     def eager(self) -> bool:
-        return self.problem.examples.m * len(self.zero) ** 2 * self.problem.parts <= EAGER
+        return self.cheap and not all(map(self._waits, range(self.problem.parts)))
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        self.done = bounds.gap <= (1e-16 if self.cheap else self.tol) * bounds.primal
         if self.done.all():
             self.stalled = CLOSE
-        if self.stalled is None and all(path.step < 1e-8 for path in self.paths):
+        if self.stalled is None and all(path.steps.length < 1e-8 for path in self.paths):
             self.stalled = SHORT
         if not self.progress.note(bounds, self.done):
             self.stalled = self.stalled or NO_PROGRESS
+        if self.eager:
+            return
+        # Whoever asks for more gets it from every part that is not done.
+        gaps = [path.steps.relative_gap for path, done in zip(self.paths, self.done, strict=True) if not done]
+        self.goal = 0.01 * min(self.goal, max(gaps, default=0.0))
 
     def named(self) -> dict[str, Any]:
-        named = self.progress.state()
-        for k, ip in enumerate(self.paths):
-            named |= {f"{k}.beta": ip.beta, f"{k}.path": ip.path.state(), f"{k}.step": ip.step}
-            named[f"{k}.iterations"] = ip.iterations
+        named = self.progress.state() | {"goal": self.goal}
+        for k, path in enumerate(self.paths):
+            steps = path.steps
+            named |= {f"{k}.beta": steps.beta(), f"{k}.path": steps.path(), f"{k}.step": steps.length}
+            named[f"{k}.iterations"] = steps.steps
         return named
 
     def restore(self, state: dict[str, Any]) -> None:
         before = self.levels
         super().restore(state)
         self.progress.restore(state)
+        self.goal = float(saved(state, "goal", (1,), low=0, high=self.ACCURATE)[0])
         for k, (old, new) in enumerate(zip(before, self.levels, strict=True)):
             if old != new:
                 self.paths[k] = self._path(k, self.zero, 1.0)
-            path = self.paths[k]
-            path.beta, path.step = saved(state, f"{k}.beta", self.zero.shape), float(saved(state, f"{k}.step", (1,))[0])
-            (path.iterations,) = whole(state, f"{k}.iterations", 1e15)
-            path.path.restore(saved(state, f"{k}.path", path.path.state().shape))
+            steps = self.paths[k].steps
+            beta, length = saved(state, f"{k}.beta", self.zero.shape), float(saved(state, f"{k}.step", (1,))[0])
+            (count,) = whole(state, f"{k}.iterations", 1e15)
+            steps.restore(saved(state, f"{k}.path", steps.path().shape), beta, length, count)
 
 
 @dataclass(frozen=True)

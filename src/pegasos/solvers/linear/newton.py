@@ -16,7 +16,7 @@ from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, NormalSolver, regularisation
+from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
 from pegasos.util.fields import saved
 
 
@@ -133,7 +133,10 @@ class NewtonEngine(LinearEngine):
     def _descend(self, k: int, gradient: Array, H: Array) -> bool:
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
         H.flat[:: len(H) + 1] += part.R  # the diagonal
-        d = NormalSolver(H).solve(-gradient)
+        try:
+            d = solve_normal(H, -gradient)
+        except np.linalg.LinAlgError:  # the numbers have left their range
+            return False
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         if not descent < -1e-24 * start:  # less than rounding lets anyone see

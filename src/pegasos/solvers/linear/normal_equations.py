@@ -1,16 +1,16 @@
-"""The n × n side of the second-order methods: weighted normal matrices and their careful solution.
+"""What the second-order methods share: products with the rows, normal equations, and when they cannot go on.
 
 x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none if it is free).
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import cython_lapack
 
+from pegasos import _core
 from pegasos.fit.engine import CLOSE
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
@@ -29,6 +29,9 @@ STALLS = (
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
 EAGER = 2e7
+
+#: What the core factorises normal matrices with.
+LAPACK = _core.Lapack(cython_lapack.__pyx_capi__["dpotrf"])
 
 
 def regularisation(problem: LinearProblem) -> Array:
@@ -94,51 +97,6 @@ class Design:
         return M if self.bias else np.ascontiguousarray(M[:n, :n])
 
 
-class NormalSolver:
-    """Solves M x = r for a symmetric positive (semi)definite M that may be badly scaled.
-
-    M is equilibrated to unit diagonal, factorised with a relative ridge that grows until Cholesky succeeds, and the
-    solutions are refined against M itself.
-    """
-
-    def __init__(self, M: Array) -> None:
-        diagonal = np.diagonal(M)
-        self.scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-        self.M = M
-        scaled = M * self.scale[:, None] * self.scale[None, :]
-        ridge = 1e-15
-        diagonal = np.einsum("ii->i", scaled)  # a view; it is all ones, or zero where M has an empty column
-        plain = diagonal.copy()
-        while True:
-            diagonal[:] = plain + ridge
-            # LAPACK itself: narrow matrices are factorised in less time than a wrapper takes to look at them.
-            self.factor, failed = lapack.dpotrf(scaled)
-            if not failed:
-                return
-            ridge *= 100
-            if ridge > 1:
-                raise np.linalg.LinAlgError("the normal matrix is not positive definite")
-
-    def solve(self, r: Array) -> Array:
-        """M⁻¹r."""
-        x = self._once(r)
-        best, size = x, np.inf
-        for _ in range(3):
-            residual = r - self.M @ x
-            norm = _length(residual * self.scale)
-            if not norm < 0.5 * size:
-                break
-            best, size = x, norm
-            if norm <= 1e-14 * _length(r * self.scale):
-                break
-            x = x + self._once(residual)
-        return best
-
-    def _once(self, r: Array) -> Array:
-        x, _ = lapack.dpotrs(self.factor, r * self.scale)
-        return np.asarray(x * self.scale)
-
-
-def _length(v: Array) -> float:
-    """‖v‖, without looking twice at what v is."""
-    return math.sqrt(float(v @ v))
+def solve_normal(M: Array, r: Array) -> Array:
+    """M⁻¹r for a symmetric positive (semi)definite M that may be badly scaled; LinAlgError for others."""
+    return np.asarray(_core.solve_normal(LAPACK, M, r))

@@ -52,7 +52,7 @@ class Rehearsing(LinearEngine):
         self.zero = np.zeros(len(regularisation(problem)))
 
     def iterate(self, part: int) -> int:
-        """Do an iteration on a part; the rows it went over."""
+        """Do an iteration on a part, if there is anything to do; the rows it went over."""
         raise NotImplementedError
 
     def betas(self) -> list[Array]:
@@ -67,8 +67,7 @@ class Rehearsing(LinearEngine):
     def advance(self) -> None:
         part = self.turn
         if not self.done[part]:
-            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                self.passes += self.iterate(part) / self.problem.examples.m / self.problem.parts
+            self.passes += self.iterate(part) / self.problem.examples.m / self.problem.parts
         self.turn = (part + 1) % self.problem.parts
 
     def model(self) -> tuple[Array, Array]:

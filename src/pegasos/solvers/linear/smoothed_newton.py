@@ -31,7 +31,7 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, NormalSolver, regularisation
+from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation, solve_normal
 from pegasos.solvers.linear.row_samples import Rehearsing
 from pegasos.util.fields import saved
 
@@ -113,7 +113,7 @@ class Round:
         H.flat[:: len(H) + 1] += self.R  # the diagonal
         if H[-1, -1] == 0:  # a free bias where no row is curved: rounding must not become a long way
             H[-1, -1] = float(self.h.sum()) / self.delta
-        d = NormalSolver(H).solve(-self.gradient)
+        d = solve_normal(H, -self.gradient)
         descent = float(self.gradient @ d)
         if not descent < -1e-24 * self.primal:  # less than rounding lets anyone see
             return False
@@ -178,6 +178,7 @@ class SmoothedNewtonEngine(Rehearsing):
     def _round(self, part: int, beta: Array, delta: float) -> Round:
         return Round(self.problem, part, self.samples[self.levels[part]], beta, delta)
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def iterate(self, part: int) -> int:
         now = self.rounds[part]
         if now.solved:
