@@ -62,7 +62,7 @@ def kernel_fingerprint(problem: KernelProblem, solver: KernelSolver, *, seed: in
         "targets": digest(*problem.targets()),
         "weights": digest(*problem.weights()),
         "outputs": str(problem.parts),
-        "loss": _spelled(problem.pieces[0].loss),
+        "loss": _spelled(problem.loss),
         "lam": repr(float(problem.lam)),
         "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
         "intercept": problem.bias,

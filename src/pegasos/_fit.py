@@ -150,11 +150,12 @@ class _Loop:
         self.began = time.perf_counter()
         self.trace = Trace()
         # No loss is negative: u = 0 bounds every problem from below, if its squared norms are not negative either.
-        self.dual = np.full(problem.parts, -np.inf if isinstance(problem, KernelProblem) else 0.0)
-        self.scale = np.maximum(problem.at_zero(), np.finfo(float).tiny)
+        self.dual = np.broadcast_to(-np.inf if isinstance(problem, KernelProblem) else 0.0, problem.parts)
         self.best: Best | None = None
         self.interrupts = Interrupts()
         self.advanced = False
+        if file is None and hasattr(engine, "resumable"):
+            engine.resumable = False
         resumed = file is not None and self._resume(file)
         if isinstance(problem, Problem) and problem.constant and not resumed:
             self.best = _without_weights(problem)
@@ -199,7 +200,7 @@ class _Loop:
         best = self.best = self._better(Best(W, bounds.b, bounds.primal))
         self.u = u if np.isfinite(bounds.dual).all() else None
         gap = np.maximum(best.primal - self.dual, 0.0)
-        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self.scale
+        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self._at_zero()
         # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
         self.converged = bool(np.all((small | zero) & np.isfinite(best.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint(best)
@@ -219,6 +220,10 @@ class _Loop:
         if (why := self.engine.stuck or self._idle(gap, best.primal)) is not None:
             return small_enough if self.converged else why
         return None
+
+    def _at_zero(self) -> Array:
+        """P of zero weights, for each part."""
+        return np.maximum(self.problem.at_zero(), np.finfo(float).tiny)
 
     def _better(self, found: Best) -> Best:
         """Of the best model so far and the one found, part by part that of the lower objective.
@@ -312,7 +317,7 @@ class _Loop:
         )
         try:
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
-            low, high = float(self.dual.min()), float(self.scale.max() * (1 + 1e-6))
+            low, high = float(self.dual.min()), float(self._at_zero().max() * (1 + 1e-6))
             self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
             trace = saved(own, "trace", (None, len(FIELDS)))
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
@@ -345,8 +350,8 @@ class _Loop:
             reason=reason,
             epochs=last.epochs,
             seconds=self._seconds(),
-            primal_per_class=tuple(best.primal.tolist()),
-            dual_per_class=tuple(self.dual.tolist()),
+            primal_per_class=cast(Any, best.primal),  # kept as they are
+            dual_per_class=cast(Any, self.dual),
             goal_reached=not self.converged and reason in getattr(self.engine, "goals", ()),
             restricted_gap=getattr(self.engine, "restricted_gap", None),
         )

@@ -65,7 +65,8 @@ def exact_scores(problem: KernelProblem, k: int, coef: Array) -> Array:
     support = np.flatnonzero(coef.any(axis=0))
     if not len(support):
         return np.zeros_like(coef)
-    return np.asarray(problem.rows(k).exact(support, coef[:, support], np.arange(coef.shape[1])))
+    own = coef if len(support) == coef.shape[1] else coef[:, support]
+    return np.asarray(problem.rows(k).exact(support, own, np.arange(coef.shape[1])))
 
 
 def primal_values(problem: KernelProblem, numbers: list[int], coef: Array) -> list[float]:
@@ -86,7 +87,7 @@ def certify(problem: KernelProblem, point: Point) -> Bounds:
     coefs, duals = problem.split(point.coef), None if point.duals is None else problem.split(point.duals)
     found: dict[int, tuple[float, float, float, float]] = {}
     for group in groups:
-        own = np.stack([coefs[k] for k in group])
+        own = point.coef.reshape(problem.parts, -1) if shared else np.stack([coefs[k] for k in group])
         u = None if duals is None else np.stack([duals[k] for k in group])
         if point.scores is not None:
             found[group[0]] = _from_running(problem, group[0], own[0], point.scores[group[0]])
@@ -103,11 +104,14 @@ def _from_rows(
 ) -> list[tuple[float, float, float, float]]:
     """P, D, bias and 0 of parts that have the same rows, all scores computed anew."""
     parts = [problem.pieces[k] for k in numbers]
-    if u is None:
-        u = np.stack([_own_duals(p, c) for p, c in zip(parts, coef, strict=True)])
-    u = np.stack([p.feasible_duals(v, balanced=problem.bias == "free") for p, v in zip(parts, u, strict=True)])
-    dual_coef = np.stack([p.shares * v for p, v in zip(parts, u, strict=True)])
-    if np.array_equal(coef, dual_coef):
+    # Line by line: of a thousand classes each copy is as large as the model.
+    proposed = (_own_duals(p, c) for p, c in zip(parts, coef, strict=True)) if u is None else u
+    feasible = np.empty_like(coef)
+    for line, p, v in zip(feasible, parts, proposed, strict=True):
+        line[:] = p.feasible_duals(v, balanced=problem.bias == "free")
+    same = all(np.array_equal(c, p.shares * v) for c, p, v in zip(coef, parts, feasible, strict=True))
+    dual_coef = coef if same else np.stack([p.shares * v for p, v in zip(parts, feasible, strict=True)])
+    if same:
         Z = exact_scores(problem, numbers[0], coef)
         squares = [dot(c, F) for c, F in zip(dual_coef, Z, strict=True)]
     elif separate:
@@ -117,7 +121,7 @@ def _from_rows(
         Z = exact_scores(problem, numbers[0], np.concatenate([coef, dual_coef]))
         squares = [dot(c, F) for c, F in zip(dual_coef, Z[len(parts) :], strict=True)]
     found = []
-    for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], u, dual_coef, squares, strict=True):
+    for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], feasible, dual_coef, squares, strict=True):
         P, b = primal_value(problem, problem.pieces[k], own, F)
         found.append((P, _best_on_ray(problem, k, v, c, square), b, 0.0))
     return found

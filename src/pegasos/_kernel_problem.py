@@ -118,7 +118,7 @@ class Part:
             return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
         return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
 
-    @cached_property
+    @property
     def shares(self) -> Array:
         """What multiplies the dual variables u in w."""
         return self.C * self.weight
@@ -158,6 +158,16 @@ class KernelProblem:
     def parts(self) -> int:
         """Independent problems."""
         return len(self.pieces)
+
+    @property
+    def loss(self) -> Loss:
+        """That of all parts."""
+        return self.pieces[0].loss
+
+    @property
+    def C(self) -> float:
+        """1/(λM), of all parts."""
+        return self.pieces[0].C
 
     @property
     def outputs(self) -> int:

@@ -25,7 +25,7 @@ def certify_pairs(problem: PairProblem, table: Array) -> Bounds:
     # A pair whose scores are no numbers stays at these: there is no bound, and nothing is reached.
     primal, dual, bias = np.full(pairs, np.inf), np.zeros(pairs), np.zeros(pairs)
     core = _core.WholeSMO(
-        problem.pieces.C,
+        problem.C,
         problem.lam,
         problem.total,
         tol=np.finfo(float).max,  # with no steps allowed, whatever the gap, a visit does nothing but certify
@@ -33,18 +33,25 @@ def certify_pairs(problem: PairProblem, table: Array) -> Bounds:
         piece=1,
         beyond=-1,
         shift=known.shift,
-        goal=np.full(pairs, FINE),
-        violation=np.full(pairs, np.inf),
-        primal=primal,
-        dual=dual,
-        bias=bias,
-        steps=np.zeros(pairs, dtype=np.int64),
-        over=np.zeros(pairs, dtype=np.int64),
     )
-    visits, k = PairVisits(problem), 0
+    visits = PairVisits(problem)
     counted = visits.values.rows.evaluations
-    while k < pairs:
-        k = visits.visit(core, table, k, 1 << 60)[0] + 1
+    for begin, end in problem.pieces.stretches():
+        some, n = slice(begin, end), end - begin
+        core.look_at(
+            begin,
+            goal=np.full(n, FINE),
+            violation=np.full(n, np.inf),
+            primal=primal[some],
+            dual=dual[some],
+            bias=bias[some],
+            steps=np.zeros(n, dtype=np.int64),
+            over=np.zeros(n, dtype=np.int8),
+        )
+        k = begin
+        while k < end:
+            k = visits.visit(core, table, k, 1 << 60)[0] + 1
     visits.values.rows.evaluations = counted  # kernel values of certificates are not counted
-    bound = lower_bounds(np.full(pairs, known.known == "proven"), primal, dual)
-    return Bounds(primal, bound, bias, np.empty((0, pairs)), formal=np.minimum(dual, primal))
+    proven = known.known == "proven"
+    bound = lower_bounds(np.broadcast_to(proven, pairs), primal, dual)
+    return Bounds(primal, bound, bias, np.empty((0, pairs)), formal=None if proven else np.minimum(dual, primal))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -13,6 +13,9 @@ from pegasos._data import Array
 from pegasos._kernel_problem import KernelProblem, Part
 from pegasos._pairs import class_starts, pair_count
 from pegasos.losses import Loss
+
+#: Pairs of which more is known at a time than of all.
+STRETCH = 1 << 13
 
 
 class PairParts(Sequence[Part]):
@@ -42,11 +45,22 @@ class PairParts(Sequence[Part]):
 
     def pair(self, p: int) -> tuple[int, int]:
         """The two classes of part p."""
+        first = min(int(self.begins.searchsorted(p, side="right")) - 1, self.classes - 2)
+        return first, p - int(self.begins[first]) + first + 1
+
+    @cached_property
+    def begins(self) -> Array:
+        """The number of each class's first pair with a later one."""
         i = np.arange(self.classes)
-        begins = i * (2 * self.classes - i - 1) // 2
-        first = int(np.searchsorted(begins, p, side="right")) - 1
-        first = min(first, self.classes - 2)
-        return first, p - int(begins[first]) + first + 1
+        return np.asarray(i * (2 * self.classes - i - 1) // 2)
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """The numbers of all parts in stretches, each of all the pairs of some first classes."""
+        begin = 0
+        while begin < len(self):
+            end = int(self.begins[self.begins.searchsorted(min(begin + STRETCH, len(self)))])
+            yield begin, end
+            begin = end
 
     def rows(self, p: int) -> Array:
         """The numbers of the rows of part p, in increasing order."""
@@ -107,6 +121,16 @@ class PairProblem(KernelProblem):
     pieces: PairParts
 
     @property
+    def loss(self) -> Loss:
+        """That of all parts."""
+        return self.pieces.loss
+
+    @property
+    def C(self) -> float:
+        """1/(λM), of all parts."""
+        return self.pieces.C
+
+    @property
     def model_shape(self) -> tuple[int, ...]:
         """The shape of a model: each row is in as many pairs as there are other classes."""
         return ((self.pieces.classes - 1) * len(self.pieces.codes),)
@@ -116,8 +140,10 @@ class PairProblem(KernelProblem):
         parts = self.pieces
         first, second = parts.loss.core().value(np.zeros(2), np.array([1.0, -1.0]))
         total = np.bincount(parts.codes, weights=parts.weight, minlength=parts.classes) / self.total
-        others = (total[i] * first + total[i + 1 :] * second for i in range(parts.classes - 1))
-        return np.concatenate([*others])
+        out = np.empty(len(parts))
+        for i in range(parts.classes - 1):
+            out[parts.begins[i] : parts.begins[i + 1]] = total[i] * first + total[i + 1 :] * second
+        return out
 
     def targets(self) -> list[Array]:
         """What is to be learnt: each row's class."""

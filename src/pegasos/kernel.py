@@ -459,7 +459,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
                 own, other = codes[index] == i, codes[index] == j
                 table[j - 1, index[own]] = gamma[own]
                 table[i, index[other]] = gamma[other]
-        self._lay_out_table(X, codes, table[:, np.argsort(codes, kind="stable")], b, numbers)
+        self._lay_out_table(X, codes, table.take(np.argsort(codes, kind="stable"), axis=1), b, numbers)
 
     def _lay_out_table(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
         """Keep what a table of coefficients, its columns sorted by class, has other than zeros."""

@@ -25,7 +25,7 @@ class KernelSolver:
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
-        loss = problem.pieces[0].loss.name
+        loss = problem.loss.name
         if loss not in self.losses:
             raise ValueError(
                 f"solver {self.name!r} cannot minimise loss {loss!r} with a kernel; it can {', '.join(self.losses)}. "
@@ -332,7 +332,7 @@ KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
     """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA, or Pegasos."""
     found = resolve_kernel(solver)
-    able = problem.pieces[0].loss.name in found.losses and intercept in found.intercepts
+    able = problem.loss.name in found.losses and intercept in found.intercepts
     if isinstance(solver, str) and solver == "auto" and not able:
         found = _KernelPegasos(Pegasos()) if intercept == "subgradient" else _KernelSDCA(SDCA())
     found.check(problem, intercept)
