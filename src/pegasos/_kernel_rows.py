@@ -394,8 +394,8 @@ class PartRows:
         self.earlier = 0
         self.at: int | None = None
         self.whole = None
-        all_rows = all(index is None for index in indices)
-        if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or all_rows:
+        fits = kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20
+        if fits or all(index is None for index in indices):
             self.whole = provider(X, kernel, megabytes, threads)
         self.current: Any = None
         self._all: Any = None
