@@ -2,6 +2,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <limits>
 #include <optional>
 
 #include "objects.hpp"
@@ -200,6 +201,14 @@ void register_kernels(nb::module_& m) {
         .def("cross", &cross<double>, "x"_a, strict("out"), "threads"_a)
         .def("pull", &pull, strict("coef"), "z"_a, "threads"_a, "single"_a = false);
 
+    m.def(
+        "raw_matrix",
+        [](std::int64_t rows, std::int64_t cols) {
+            constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / sizeof(double);
+            if (rows < 0 || cols < 0 || (cols > 0 && rows > most / cols)) throw std::bad_alloc();
+            return raw_matrix(rows, cols);
+        },
+        "rows"_a, "cols"_a);
     m.def("nonzeros", &nonzeros, "rows"_a, strict("of_row"), strict("of_column"), "threads"_a);
     m.def("renumber", &renumbered<float>, "rows"_a, strict("rank"), strict("indptr"), strict("indices"),
           strict("data"), "threads"_a);

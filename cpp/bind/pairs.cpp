@@ -70,16 +70,43 @@ void scores(Matrix<Real> K, std::int64_t rows, Matrix<double> coef, Index starts
     pair_scores<Real>(m, K.data(), std::int64_t(K.shape(1)), rows, out.data(), threads);
 }
 
-// The solver and the arrays that it writes to.
+// The solver and the arrays that it writes to: those of the parts that it may visit.
 struct WholeSMOObject {
     WholeSMO smo;
-    MutableVector<double> goal, violation, primal, dual, bias;
-    MutableVector<std::int64_t> steps, over;
+    std::int64_t begin = 0, count = 0;
+    MutableVector<double> goal{}, violation{}, primal{}, dual{}, bias{};
+    MutableVector<std::int64_t> steps{};
+    MutableVector<std::int8_t> over{};
     PartStates states() const {
         return {goal.data(), violation.data(), primal.data(), dual.data(),
-                bias.data(), steps.data(),     over.data()};
+                bias.data(), steps.data(),     over.data(),   begin};
+    }
+    void check(std::int64_t part) const {
+        if (part < begin || part >= begin + count) throw std::out_of_range("part");
     }
 };
+
+void look_at(WholeSMOObject& self, std::int64_t begin, MutableVector<double> goal,
+             MutableVector<double> violation, MutableVector<double> primal, MutableVector<double> dual,
+             MutableVector<double> bias, MutableVector<std::int64_t> steps, MutableVector<std::int8_t> over) {
+    const std::int64_t count = std::int64_t(goal.shape(0));
+    check_length(violation, count, "violation");
+    check_length(primal, count, "primal");
+    check_length(dual, count, "dual");
+    check_length(bias, count, "bias");
+    check_length(steps, count, "steps");
+    check_length(over, count, "over");
+    if (begin < 0) throw std::out_of_range("begin");
+    self.begin = begin;
+    self.count = count;
+    self.goal = std::move(goal);
+    self.violation = std::move(violation);
+    self.primal = std::move(primal);
+    self.dual = std::move(dual);
+    self.bias = std::move(bias);
+    self.steps = std::move(steps);
+    self.over = std::move(over);
+}
 
 int visit(WholeSMOObject& self, Matrix<double> K, Vector<double> y, Vector<double> weight,
           MutableVector<double> gamma, std::int64_t p) {
@@ -89,26 +116,26 @@ int visit(WholeSMOObject& self, Matrix<double> K, Vector<double> y, Vector<doubl
             "K must have a row for each target, padded to a multiple of eight columns");
     check_length(weight, n, "weight");
     check_length(gamma, n, "gamma");
-    if (p < 0 || p >= std::int64_t(self.goal.shape(0))) throw std::out_of_range("part");
+    self.check(p);
     nb::gil_scoped_release release;
-    return int(
-        self.smo.visit({n, stride, K.data(), y.data(), weight.data(), gamma.data()}, self.states(), p));
+    return int(self.smo.visit({n, stride, K.data(), y.data(), weight.data(), gamma.data()}, self.states(),
+                              p - self.begin));
 }
 
-PairProblem problem_of(const WholeSMOObject& self, const Index& starts, const Vector<double>& weight,
+PairProblem problem_of(const Index& starts, const Vector<double>& weight,
                        const MutableMatrix<double>& table) {
     const std::int64_t k = std::int64_t(starts.shape(0)) - 1, m = std::int64_t(table.shape(1));
     check_starts(starts, m);
     check_shape(table, k - 1, m, "table");
     check_length(weight, m, "weight");
-    check_length(self.goal, k * (k - 1) / 2, "goal");
     return {k, starts.data(), weight.data(), table.data()};
 }
 
 int pair(WholeSMOObject& self, Index starts, Vector<double> weight, MutableMatrix<double> table,
          std::int64_t i, std::int64_t j, Matrix<double> K) {
-    const PairProblem x = problem_of(self, starts, weight, table);
+    const PairProblem x = problem_of(starts, weight, table);
     if (i < 0 || i >= j || j >= x.classes) throw std::out_of_range("classes");
+    self.check(x.number(i, j));
     const std::int64_t n = x.starts[i + 1] - x.starts[i] + x.starts[j + 1] - x.starts[j];
     const std::int64_t stride = std::int64_t(K.shape(1));
     if (n < 1 || std::int64_t(K.shape(0)) < n || stride % 8 || stride < n)
@@ -121,9 +148,11 @@ std::tuple<std::int64_t, int> pairs(WholeSMOObject& self, Index starts, Vector<d
                                     MutableMatrix<double> table, std::int64_t i, std::int64_t first,
                                     std::int64_t last, Matrix<double> own, Matrix<double> strip,
                                     Vector<double> others, Index offsets, std::int64_t budget) {
-    const PairProblem x = problem_of(self, starts, weight, table);
+    const PairProblem x = problem_of(starts, weight, table);
     const std::int64_t* s = x.starts;
-    if (i < 0 || i >= first || first > last || last > x.classes) throw std::out_of_range("classes");
+    if (i < 0 || i >= first || first >= last || last > x.classes) throw std::out_of_range("classes");
+    self.check(x.number(i, first));
+    self.check(x.number(i, last - 1));
     const auto holds = [](const Matrix<double>& K, std::int64_t rows, std::int64_t cols) {
         return std::int64_t(K.shape(0)) >= rows && std::int64_t(K.shape(1)) >= cols;
     };
@@ -177,31 +206,14 @@ void register_pairs(nb::module_& m) {
         .def(
             "__init__",
             [](WholeSMOObject* self, double C, double lam, double total, double tol, std::int64_t max_steps,
-               std::int64_t piece, std::int64_t beyond, double shift, MutableVector<double> goal,
-               MutableVector<double> violation, MutableVector<double> primal, MutableVector<double> dual,
-               MutableVector<double> bias, MutableVector<std::int64_t> steps,
-               MutableVector<std::int64_t> over) {
-                const std::int64_t parts = std::int64_t(goal.shape(0));
-                check_length(violation, parts, "violation");
-                check_length(primal, parts, "primal");
-                check_length(dual, parts, "dual");
-                check_length(bias, parts, "bias");
-                check_length(steps, parts, "steps");
-                check_length(over, parts, "over");
+               std::int64_t piece, std::int64_t beyond, double shift) {
                 if (piece < 1 || piece > std::numeric_limits<int>::max())
                     throw std::invalid_argument("piece must be positive");
-                new (self) WholeSMOObject{WholeSMO({C, lam, total, tol, max_steps, piece, beyond, shift}),
-                                          std::move(goal),
-                                          std::move(violation),
-                                          std::move(primal),
-                                          std::move(dual),
-                                          std::move(bias),
-                                          std::move(steps),
-                                          std::move(over)};
+                new (self) WholeSMOObject{WholeSMO({C, lam, total, tol, max_steps, piece, beyond, shift})};
             },
-            "C"_a, "lam"_a, "total"_a, "tol"_a, "max_steps"_a, "piece"_a, "beyond"_a, "shift"_a,
-            strict("goal"), strict("violation"), strict("primal"), strict("dual"), strict("bias"),
-            strict("steps"), strict("over"))
+            "C"_a, "lam"_a, "total"_a, "tol"_a, "max_steps"_a, "piece"_a, "beyond"_a, "shift"_a)
+        .def("look_at", &look_at, "begin"_a, strict("goal"), strict("violation"), strict("primal"),
+             strict("dual"), strict("bias"), strict("steps"), strict("over"))
         .def_prop_ro("values", [](const WholeSMOObject& x) { return x.smo.values; })
         .def_prop_ro("work", [](const WholeSMOObject& x) { return x.smo.work; })
         .def("visit", &visit, strict("K"), strict("y"), strict("weight"), strict("gamma"), "part"_a)

@@ -14,13 +14,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC as ScikitSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from pegasos import SMO, SVC, io
+from pegasos import SMO, SVC, _core, io
 from pegasos.fit.engine import Options
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.kernels.pairs import PairMachine, class_starts, pair_count, pairs_of
 from pegasos.losses import Hinge
-from pegasos.problems import pair_visits
+from pegasos.problems import pair_parts, pair_visits
 from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.pair_parts import PairIndices, PairParts
 from pegasos.problems.pairs import PairProblem
@@ -259,6 +259,51 @@ def test_a_state_is_believed_in_nothing(kind):
         fresh = SMO().engine(many()[kind], Options(tol=1e-3, seed=0))
         with pytest.raises(ValueError, match=message):
             fresh.restore(good | {name: value})
+
+
+@pytest.mark.parametrize("options", [{}, {"C": 100.0, "max_iter": 3}], ids=str)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_stretches_of_pairs_change_nothing(options, monkeypatch):
+    """Of most pairs little is kept; however many are looked at together, the bits are the same."""
+    X, y = blobs(9, 5)
+    whole = SVC(**options).fit(X, y)
+    monkeypatch.setattr(pair_parts, "STRETCH", 3)
+    parts = PairParts(y, 9, np.ones(len(y)), Hinge(), 1.0)
+    begins, ends = zip(*parts.stretches(), strict=True)
+    assert len(begins) == 7
+    assert (0, *ends) == (*begins, len(parts))
+    pieces = SVC(**options).fit(X, y)
+    assert_array_equal(pieces.dual_coef_, whole.dual_coef_)
+    assert_array_equal(pieces.intercept_, whole.intercept_)
+    assert_array_equal(pieces.n_iter_, whole.n_iter_)
+    assert pieces.certificate_.primal_per_class == whole.certificate_.primal_per_class
+    assert pieces.certificate_.dual_per_class == whole.certificate_.dual_per_class
+    assert pieces.certificate_.reason == whole.certificate_.reason
+
+
+def test_the_core_looks_at_no_other_parts():
+    core = _core.WholeSMO(1.0, 0.1, 10.0, 1e-3, 10, 10, 0, 0.0)
+    room, K, table = [np.zeros(3) for _ in range(5)], np.zeros((2, 8)), np.zeros((3, 4))
+    starts, weight = np.arange(5), np.ones(4)
+    core.look_at(2, *room, np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int8))
+    for i, j in ((0, 1), (0, 2), (2, 3)):  # pairs 0, 1 and 5
+        with pytest.raises(IndexError, match="part"):
+            core.visit_pair(starts, weight, table, i, j, K)
+    with pytest.raises(IndexError, match="part"):
+        core.visit(K, np.ones(2), np.ones(2), np.zeros(2), 5)
+    with pytest.raises(MemoryError):
+        _core.raw_matrix(-1, 8)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_point_is_a_copy_where_the_state_may_be_asked_for(kind):
+    for resumable in (True, False):
+        engine = SMO().engine(many()[kind], tol=1e-3, max_steps=None, seed=0)
+        engine.resumable = resumable
+        assert not np.shares_memory(engine.point().coef, engine.gamma)  # the fit goes on
+        while not engine.due(1e-3):
+            engine.advance()
+        assert np.shares_memory(engine.point().coef, engine.gamma) == (not resumable)
 
 
 def test_steps_are_limited_for_each_pair():

@@ -1,5 +1,6 @@
-"""A fit borrows its data: it needs memory for rows and columns, not for entries."""
+"""A fit borrows its data: it needs memory for rows and columns, not for entries; many classes, for coefficients."""
 
+import os
 import sys
 import textwrap
 
@@ -66,6 +67,40 @@ def test_dense_is_borrowed(kind, solver):
     size, grown = growth(f"{kind}(solver={solver!r}, lam=1e-2, max_iter=3).fit", "dense", m=80_000, n=350)
     assert size > 100e6
     assert grown < 0.4 * size
+
+
+CLASSES = """
+    import numpy as np
+    from pegasos import SVC
+
+    def peak():
+        with open("/proc/self/status") as status:
+            return 1024 * int(next(line for line in status if line.startswith("VmHWM")).split()[1])
+
+    def data(k):
+        rng = np.random.default_rng(0)
+        y = np.repeat(np.arange(k), 2)
+        return rng.normal(size=(k, 8))[y] + 0.7 * rng.normal(size=(2 * k, 8)), y
+
+    SVC(multi_class={kind!r}).fit(*data(5))
+    X, y = data(600)
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")  # forget the peak so far: a child begins with its parent's
+    before = peak()
+    model = SVC(multi_class={kind!r}).fit(X, y)
+    print(model.dual_coef_.nbytes, peak() - before)
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the peak of memory cannot be reset")
+@pytest.mark.parametrize(("kind", "most"), [("ovo", 5.0), ("ovr", 6.5)])
+def test_many_classes_need_little_more_than_their_coefficients(kind, most):
+    """No numbers of pairs as Python objects, no second table, no arrays for each step of a certificate."""
+    code = textwrap.dedent(CLASSES).format(kind=kind)
+    done = processes.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    size, grown = map(int, done.stdout.split())
+    print(f"coefficients {size / 1e6:.1f} MB, growth {grown / 1e6:.1f} MB")
+    assert grown < most * size
 
 
 def test_a_piece_is_borrowed():

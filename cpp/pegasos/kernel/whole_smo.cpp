@@ -168,7 +168,7 @@ Visit WholeSMO::visit(const WholePart& x, const PartStates& s, int64_t p) {
     }
     values += x.n * x.n;
     work += x.n * x.n;
-    const auto over = [&](Over why) { s.over[p] = int64_t(why); };
+    const auto over = [&](Over why) { s.over[p] = std::int8_t(why); };
     const int64_t before = s.steps[p];
     if (s.over[p] == 0) balance(x);
     scores(x, s.goal[p]);
@@ -219,7 +219,7 @@ Visit visit_pair(WholeSMO& smo, const PairProblem& x, const PartStates& states, 
     };
     joined(weight, x.weight + begin_i, x.weight + begin_j);
     joined(gamma, of_i, of_j);
-    const int64_t p = i * (2 * k - i - 1) / 2 + j - i - 1;
+    const int64_t p = x.number(i, j) - states.begin;
     const Visit how = smo.visit({n, stride, K, y.data(), weight.data(), gamma.data()}, states, p);
     std::copy_n(gamma.data(), n_i, of_i);
     std::copy_n(gamma.data() + n_i, n_j, of_j);
@@ -228,11 +228,11 @@ Visit visit_pair(WholeSMO& smo, const PairProblem& x, const PartStates& states, 
 
 int64_t visit_pairs(WholeSMO& smo, const PairProblem& x, const PartStates& states, const PairStrip& t,
                     int64_t budget, Visit& last) {
-    const int64_t k = x.classes, n_i = x.starts[t.i + 1] - x.starts[t.i];
+    const int64_t n_i = x.starts[t.i + 1] - x.starts[t.i];
     std::vector<double> K;
     last = Visit::rests;
     for (int64_t j = t.first; j < t.last; ++j) {
-        if (states.rests(t.i * (2 * k - t.i - 1) / 2 + j - t.i - 1)) continue;
+        if (states.rests(x.number(t.i, j) - states.begin)) continue;
         const int64_t n_j = x.starts[j + 1] - x.starts[j], n = n_i + n_j, stride = padded(n);
         const double* strip = t.strip + x.starts[j] - x.starts[t.first];
         const double* other = t.others + t.offsets[j - t.first];

@@ -27,13 +27,16 @@ struct WholePart {
 };
 
 // Why a part rests.
-enum class Over : std::int64_t { not_yet = 0, max_steps = 1, no_progress = 2, reached = 3 };
+enum class Over : std::int8_t { not_yet = 0, max_steps = 1, no_progress = 2, reached = 3 };
 
 // Where part p is: the violation of the optimality conditions that is aimed at and that there is (infinite
-// before the first visit), and P, D and the bias of its γ.
+// before the first visit), and P, D and the bias of its γ. Pairs of classes are numbered from `begin` on:
+// half a million of them would fill the memory, and few are looked at in a while.
 struct PartStates {
     double *goal, *violation, *primal, *dual, *bias;
-    std::int64_t *steps, *over;
+    std::int64_t* steps;
+    std::int8_t* over;
+    std::int64_t begin;
     bool rests(std::int64_t p) const { return over[p] != 0 && violation[p] < __builtin_inf(); }
 };
 
@@ -77,6 +80,10 @@ struct PairProblem {
     const std::int64_t* starts;  // where each class's rows begin, and m
     const double* weight;
     double* table;
+    // The number of a pair i < j.
+    std::int64_t number(std::int64_t i, std::int64_t j) const {
+        return i * (2 * classes - i - 1) / 2 + j - i - 1;
+    }
 };
 
 // K of the rows of class i and then those of class j.

@@ -463,7 +463,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
                 own, other = codes[index] == i, codes[index] == j
                 table[j - 1, index[own]] = coef[own]
                 table[i, index[other]] = coef[other]
-        return table[:, np.argsort(codes, kind="stable")]
+        return table.take(np.argsort(codes, kind="stable"), axis=1)
 
     def _lay_out(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
         """Keep what a table of coefficients has other than zeros; ``numbers`` are those of the rows, unless 0, 1, …"""

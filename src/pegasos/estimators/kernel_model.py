@@ -197,7 +197,7 @@ class KernelModel(Estimator):
     def _stream_step(self, stream: KernelStream, problem: KernelProblem, codes: Array) -> tuple[Array, Array]:
         """One epoch of Pegasos; sets all but the coefficients and biases that it returns."""
         given = Pegasos() if isinstance(self.solver, str) and self.solver == "pegasos" else self.solver
-        solver = stream_solver(given if isinstance(given, Pegasos) else None, problem.pieces[0].loss)
+        solver = stream_solver(given if isinstance(given, Pegasos) else None, problem.loss)
         assert isinstance(solver, Pegasos)
         solvers.kernel_solver(solver, problem, self._intercept_word)
         coef, b = stream.step(problem, codes, solver, self._seed() + stream.rows)

@@ -47,6 +47,9 @@ class Engine(Generic[M]):
     #: Why further work cannot help, if the engine has found out.
     stalled: str | None = None
 
+    #: Whether the state may be asked for at any time. If not, the last point may be what was worked on.
+    resumable: bool = True
+
     #: Whether steps went along negative curvature: the kernel is not positive semi-definite.
     indefinite: bool = False
 

@@ -37,12 +37,19 @@ class Interrupts:
         found: dict[int, Any] = {number: signal.getsignal(number) for number in NUMBERS} if mine else {}
         self._before = {number: handler for number, handler in found.items() if is_interrupt(handler)}
         try:
-            for number in self._before:
-                signal.signal(number, self._handle)
-            yield
+            try:
+                for number in self._before:
+                    signal.signal(number, self._handle)
+                yield
+            finally:
+                self._set_back()
         finally:
-            for number, handler in self._before.items():
-                signal.signal(number, handler)
+            self._set_back()  # once more: a Ctrl-C may have come in the middle of it
+
+    def _set_back(self) -> None:
+        """The handlers there were."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def change(self) -> Self:
         """A change that is to be made as a whole, in a ``with``; ``whole`` stays False if it fails.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TextIO
+from typing import Any, Generic, Literal, NamedTuple, TextIO, cast
 
 import numpy as np
 
@@ -131,10 +131,10 @@ class _Loop(Generic[M]):
         self.began = time.perf_counter()
         self.trace = Trace()
         self.dual = problem.first_bounds()
-        self.scale = np.maximum(problem.at_zero(), np.finfo(float).tiny)
         self.best: Best[M] | None = None
         self.interrupts = Interrupts()
         self.advanced = False
+        engine.resumable = file is not None
         resumed = file is not None and self._resume(file)
         if not resumed and (known := problem.trivial()) is not None:
             self.best = Best(*known)
@@ -180,7 +180,7 @@ class _Loop(Generic[M]):
         best = self.best = self._better(Best(bounds.model, bounds.primal))
         self.duals = point.duals if np.isfinite(bounds.dual).all() else None
         gap = np.maximum(best.primal - self.dual, 0.0)
-        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self.scale
+        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self._at_zero()
         # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
         self.converged = bool(np.all((small | zero) & np.isfinite(best.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint(best)
@@ -198,6 +198,10 @@ class _Loop(Generic[M]):
         if (why := self.engine.stuck or self._idle(gap, best.primal)) is not None:
             return small_enough if self.converged else why
         return None
+
+    def _at_zero(self) -> Array:
+        """P of zero weights, for each part."""
+        return np.maximum(self.problem.at_zero(), np.finfo(float).tiny)
 
     def _better(self, found: Best[M]) -> Best[M]:
         """Of the best model so far and the one found, part by part that of the lower objective.
@@ -276,7 +280,7 @@ class _Loop(Generic[M]):
         )
         try:
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
-            low, high = float(self.dual.min()), float(self.scale.max() * (1 + 1e-6))
+            low, high = float(self.dual.min()), float(self._at_zero().max() * (1 + 1e-6))
             self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
             trace = saved(own, "trace", (None, len(FIELDS)))
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
@@ -306,8 +310,8 @@ class _Loop(Generic[M]):
             reason=reason,
             epochs=last.epochs,
             seconds=self._seconds(),
-            primal_per_class=tuple(best.primal.tolist()),
-            dual_per_class=tuple(self.dual.tolist()),
+            primal_per_class=cast(Any, best.primal),  # kept as they are
+            dual_per_class=cast(Any, self.dual),
             goal_reached=not self.converged and reason in self.engine.goals,
             restricted_gap=self.engine.restricted_gap,
         )

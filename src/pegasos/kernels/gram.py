@@ -9,7 +9,7 @@ A provider offers the same to every solver:
     ``rows(indices)``                 whole rows, a copy
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
     ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout, for each row of a matrix coef
-    ``matrix(rows)``                  K of these rows among themselves in float64
+    ``matrix(rows, cols=None)``       K of these rows and columns, or of the rows among themselves, in float64
     ``value_errors()``                bounds of the errors of ``add``'s values, see ``_kernel_rounding``: of those in
                                       single precision (None if they are not) and in double
     ``evaluations``                   kernel values computed so far
@@ -140,8 +140,8 @@ class CachedRows:
         """Go over to double precision."""
         raise NotImplementedError
 
-    def matrix(self, rows: Array) -> Array:
-        """K of these rows among themselves, in float64."""
+    def matrix(self, rows: Array, cols: Array | None = None) -> Array:
+        """K of these rows and columns, or of the rows among themselves, in float64."""
         raise NotImplementedError
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
@@ -182,10 +182,11 @@ class NativeRows(CachedRows):
             self._errors = [single, double]
         return single, double
 
-    def matrix(self, rows: Array) -> Array:
-        """K of these rows among themselves, in float64."""
-        out = np.empty((len(rows), len(rows)))
-        self.double.block(rows, rows, out, self.threads)
+    def matrix(self, rows: Array, cols: Array | None = None) -> Array:
+        """K of these rows and columns, or of the rows among themselves, in float64."""
+        cols = rows if cols is None else cols
+        out = np.empty((len(rows), len(cols)))
+        self.double.block(rows, cols, out, self.threads)
         return out
 
     def diagonal(self) -> Array:
@@ -206,9 +207,10 @@ class NativeRows(CachedRows):
         return scores[0] if coef.ndim == 1 else scores
 
     def rough(self, rows: Array, coef: Array, cols: Array) -> Array:
-        """The same for one set of coefficients, from values as accurate as those kept."""
-        scores = self.quick.scores(rows, coef[None], self.quick, cols, self.threads, self.single)
-        return np.asarray(scores[0])
+        """The same from values as accurate as those kept."""
+        several = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
+        scores = np.asarray(self.quick.scores(rows, several, self.quick, cols, self.threads, self.single))
+        return scores[0] if coef.ndim == 1 else scores
 
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
         self.quick.fill_add(self.cache.store, missing, missing_slots, slots, coef, F, self.threads)
@@ -246,11 +248,13 @@ class FunctionRows(CachedRows):
         none = np.zeros((*coef.shape[:-1], 0))
         return np.concatenate([none, *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)], axis=-1)
 
-    def matrix(self, rows: Array) -> Array:
-        """K of these rows among themselves, in float64."""
-        size = max(1, PIECE // max(len(rows), 1))
+    def matrix(self, rows: Array, cols: Array | None = None) -> Array:
+        """K of these rows and columns, or of the rows among themselves, in float64."""
+        cols = rows if cols is None else cols
+        size = max(1, PIECE // max(len(cols), 1))
         pieces = (rows[k : k + size] for k in range(0, len(rows), size))
-        return np.concatenate([self._values(p, rows).astype(np.float64) for p in pieces])
+        none = np.zeros((0, len(cols)))
+        return np.concatenate([none, *(self._values(p, cols).astype(np.float64) for p in pieces)])
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
         """What a user's function does with different blocks of rows is not known."""
@@ -305,9 +309,9 @@ class PrecomputedRows:
             self.add(rows, own, line)
         return F[0, cols] if coef.ndim == 1 else F[:, cols]
 
-    def matrix(self, rows: Array) -> Array:
-        """K of these rows among themselves, in float64."""
-        return np.asarray(self.K[np.ix_(rows, rows)], dtype=np.float64)
+    def matrix(self, rows: Array, cols: Array | None = None) -> Array:
+        """K of these rows and columns, or of the rows among themselves, in float64."""
+        return np.asarray(self.K[np.ix_(rows, rows if cols is None else cols)], dtype=np.float64)
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
         """The values are what the user says they are."""
@@ -365,9 +369,9 @@ class SubsetRows:
         """Σ coef_r K[r, cols], in float64."""
         return np.asarray(self.whole.exact(self.index[rows], coef, self.index[cols]))
 
-    def matrix(self, rows: Array) -> Array:
-        """K of these rows among themselves, in float64."""
-        return np.asarray(self.whole.matrix(self.index[rows]))
+    def matrix(self, rows: Array, cols: Array | None = None) -> Array:
+        """K of these rows and columns, or of the rows among themselves, in float64."""
+        return np.asarray(self.whole.matrix(self.index[rows], None if cols is None else self.index[cols]))
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
         """Those of the whole, of these rows."""
@@ -390,8 +394,8 @@ class PartRows:
         self.earlier = 0
         self.at: int | None = None
         self.whole = None
-        all_rows = all(index is None for index in indices)
-        if kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20 or all_rows:
+        fits = kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20
+        if fits or all(index is None for index in indices):
             self.whole = provider(X, kernel, megabytes, threads)
         self.current: Any = None
         self._all: Any = None

@@ -86,6 +86,26 @@ class PairMachine:
         """Σ coef · vector of each function, for a linear kernel."""
         return sums_of_pairs(self.classes, vectors.shape[1], lambda i: self.coef[:, self._of(i)] @ vectors[self._of(i)])
 
+    def of_class(self, i: int, K: Array) -> Array:
+        """The scores of rows of class i in the functions of its pairs, a line for each other class.
+
+        K is support vectors × rows.
+        """
+        own = self._of(i)
+        # The coefficients of other classes' vectors against class i stand in line i − 1 before it, in line i after it.
+        vector = np.arange(self.coef.shape[1])
+        against = self.coef[np.where(vector < own.start, i - 1, min(i, self.classes - 2)), vector]
+        against[own] = 0.0
+        out = np.zeros((self.classes, K.shape[1]))
+        some = np.flatnonzero(np.diff(self.starts))  # a sum of nothing is none to reduceat
+        out[some] = np.add.reduceat(against[:, None] * K, self.starts[some], axis=0) if len(some) else 0.0
+        out = np.delete(out, i, axis=0)
+        out += self.coef[:, own] @ K[own]
+        first, second = pairs_of(i, self.classes)
+        out[i:] += self.bias[first][:, None]
+        out[:i] += self.bias[second][:, None]
+        return out
+
     def largest_norm(self) -> float:
         """That of the coefficients of a function."""
 

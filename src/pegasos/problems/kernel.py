@@ -40,6 +40,7 @@ import numpy as np
 from pegasos.kernels.definite import BY_KIND, PROVABLE, UNKNOWN, Definiteness, check, lower_bounds
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
+from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.linear import Bias
 from pegasos.problems.part import Part
@@ -83,6 +84,16 @@ class KernelProblem:
     def parts(self) -> int:
         """Independent problems."""
         return len(self.pieces)
+
+    @property
+    def loss(self) -> Loss:
+        """That of all parts."""
+        return self.pieces[0].loss
+
+    @property
+    def C(self) -> float:
+        """1/(λM), of all parts."""
+        return self.pieces[0].C
 
     @property
     def size(self) -> int:
@@ -180,7 +191,7 @@ class KernelProblem:
 
     def first_bounds(self) -> Array:
         """None: with a kernel that is not positive semi-definite even u = 0 bounds nothing."""
-        return np.full(self.parts, -np.inf)
+        return np.broadcast_to(-np.inf, self.parts)
 
     def trivial(self) -> None:
         """Estimators solve what needs no work themselves."""
@@ -193,7 +204,7 @@ class KernelProblem:
         coefs, duals = self.split(point.model.coef), None if point.duals is None else self.split(point.duals)
         found: dict[int, tuple[float, float, float, float]] = {}
         for group in groups:
-            own = np.stack([coefs[k] for k in group])
+            own = point.model.coef.reshape(self.parts, -1) if shared else np.stack([coefs[k] for k in group])
             u = None if duals is None else np.stack([duals[k] for k in group])
             if point.scores is not None:
                 found[group[0]] = _from_running(self, group[0], own[0], point.scores[group[0]])
@@ -236,7 +247,7 @@ class KernelProblem:
             "targets": digest(*self._targets()),
             "weights": digest(*self._weights()),
             "outputs": str(self.parts),
-            "loss": spelled(self.pieces[0].loss),
+            "loss": spelled(self.loss),
             "lam": repr(float(self.lam)),
             "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
             "intercept_scaling": repr(float(self.feature)),
@@ -291,7 +302,8 @@ def exact_scores(problem: KernelProblem, k: int, coef: Array) -> Array:
     support = np.flatnonzero(coef.any(axis=0))
     if not len(support):
         return np.zeros_like(coef)
-    return np.asarray(problem.rows(k).exact(support, coef[:, support], np.arange(coef.shape[1])))
+    own = coef if len(support) == coef.shape[1] else coef[:, support]
+    return np.asarray(problem.rows(k).exact(support, own, np.arange(coef.shape[1])))
 
 
 def primal_values(problem: KernelProblem, numbers: list[int], coef: Array) -> list[float]:
@@ -305,11 +317,14 @@ def _from_rows(
 ) -> list[tuple[float, float, float, float]]:
     """P, D, bias and 0 of parts that have the same rows, all scores computed anew."""
     parts = [problem.pieces[k] for k in numbers]
-    if u is None:
-        u = np.stack([_own_duals(p, c) for p, c in zip(parts, coef, strict=True)])
-    u = np.stack([p.feasible_duals(v, balanced=problem.bias == "free") for p, v in zip(parts, u, strict=True)])
-    dual_coef = np.stack([p.shares * v for p, v in zip(parts, u, strict=True)])
-    if np.array_equal(coef, dual_coef):
+    # Line by line: of a thousand classes each copy is as large as the model.
+    proposed = (_own_duals(p, c) for p, c in zip(parts, coef, strict=True)) if u is None else u
+    feasible = np.empty_like(coef)
+    for line, p, v in zip(feasible, parts, proposed, strict=True):
+        line[:] = p.feasible_duals(v, balanced=problem.bias == "free")
+    same = all(np.array_equal(c, p.shares * v) for c, p, v in zip(coef, parts, feasible, strict=True))
+    dual_coef = coef if same else np.stack([p.shares * v for p, v in zip(parts, feasible, strict=True)])
+    if same:
         Z = exact_scores(problem, numbers[0], coef)
         squares = [dot(c, F) for c, F in zip(dual_coef, Z, strict=True)]
     elif separate:
@@ -319,7 +334,7 @@ def _from_rows(
         Z = exact_scores(problem, numbers[0], np.concatenate([coef, dual_coef]))
         squares = [dot(c, F) for c, F in zip(dual_coef, Z[len(parts) :], strict=True)]
     found = []
-    for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], u, dual_coef, squares, strict=True):
+    for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], feasible, dual_coef, squares, strict=True):
         P, b = primal_value(problem, problem.pieces[k], own, F)
         found.append((P, _best_on_ray(problem, k, v, c, square), b, 0.0))
     return found

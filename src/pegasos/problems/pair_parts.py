@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import overload
 
@@ -12,6 +12,9 @@ from pegasos.kernels.pairs import class_starts, pair_count
 from pegasos.losses import Loss
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array
+
+#: Pairs of which more is known at a time than of all.
+STRETCH = 1 << 13
 
 
 class PairParts(Sequence[Part]):
@@ -41,11 +44,22 @@ class PairParts(Sequence[Part]):
 
     def pair(self, p: int) -> tuple[int, int]:
         """The two classes of part p."""
+        first = min(int(self.begins.searchsorted(p, side="right")) - 1, self.classes - 2)
+        return first, p - int(self.begins[first]) + first + 1
+
+    @cached_property
+    def begins(self) -> Array:
+        """The number of each class's first pair with a later one."""
         i = np.arange(self.classes)
-        begins = i * (2 * self.classes - i - 1) // 2
-        first = int(np.searchsorted(begins, p, side="right")) - 1
-        first = min(first, self.classes - 2)
-        return first, p - int(begins[first]) + first + 1
+        return np.asarray(i * (2 * self.classes - i - 1) // 2)
+
+    def stretches(self) -> Iterator[tuple[int, int]]:
+        """The numbers of all parts in stretches, each of all the pairs of some first classes."""
+        begin = 0
+        while begin < len(self):
+            end = int(self.begins[self.begins.searchsorted(min(begin + STRETCH, len(self)))])
+            yield begin, end
+            begin = end
 
     def rows(self, p: int) -> Array:
         """The numbers of the rows of part p, in increasing order."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.kernels.definite import lower_bounds
+from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_parts import PairParts
@@ -36,6 +37,16 @@ class PairProblem(KernelProblem):
     pieces: PairParts
 
     @property
+    def loss(self) -> Loss:
+        """That of all parts."""
+        return self.pieces.loss
+
+    @property
+    def C(self) -> float:
+        """1/(λM), of all parts."""
+        return self.pieces.C
+
+    @property
     def size(self) -> int:
         """Coefficients of a model: each row is in as many pairs as there are other classes."""
         return (self.pieces.classes - 1) * len(self.pieces.codes)
@@ -45,8 +56,10 @@ class PairProblem(KernelProblem):
         parts = self.pieces
         first, second = parts.loss.core().value(np.zeros(2), np.array([1.0, -1.0]))
         total = np.bincount(parts.codes, weights=parts.weight, minlength=parts.classes) / self.total
-        others = (total[i] * first + total[i + 1 :] * second for i in range(parts.classes - 1))
-        return np.concatenate([*others])
+        out = np.empty(len(parts))
+        for i in range(parts.classes - 1):
+            out[parts.begins[i] : parts.begins[i + 1]] = total[i] * first + total[i + 1 :] * second
+        return out
 
     def _targets(self) -> list[Array]:
         """What is to be learnt: each row's class."""
@@ -83,7 +96,7 @@ def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
     # A pair whose scores are no numbers stays at these: there is no bound, and nothing is reached.
     primal, dual, bias = np.full(pairs, np.inf), np.zeros(pairs), np.zeros(pairs)
     core = _core.WholeSMO(
-        problem.pieces.C,
+        problem.C,
         problem.lam,
         problem.total,
         tol=np.finfo(float).max,  # with no steps allowed, whatever the gap, a visit does nothing but certify
@@ -91,18 +104,25 @@ def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
         piece=1,
         beyond=-1,
         shift=known.shift,
-        goal=np.full(pairs, FINE),
-        violation=np.full(pairs, np.inf),
-        primal=primal,
-        dual=dual,
-        bias=bias,
-        steps=np.zeros(pairs, dtype=np.int64),
-        over=np.zeros(pairs, dtype=np.int64),
     )
-    visits, k = PairVisits(problem.pieces, DoubleValues(problem.kernel, problem.rows)), 0
+    visits = PairVisits(problem.pieces, DoubleValues(problem.kernel, problem.rows))
     counted = visits.values.rows.evaluations
-    while k < pairs:
-        k = visits.visit(core, table, k, 1 << 60)[0] + 1
+    for begin, end in problem.pieces.stretches():
+        some, n = slice(begin, end), end - begin
+        core.look_at(
+            begin,
+            goal=np.full(n, FINE),
+            violation=np.full(n, np.inf),
+            primal=primal[some],
+            dual=dual[some],
+            bias=bias[some],
+            steps=np.zeros(n, dtype=np.int64),
+            over=np.zeros(n, dtype=np.int8),
+        )
+        k = begin
+        while k < end:
+            k = visits.visit(core, table, k, 1 << 60)[0] + 1
     visits.values.rows.evaluations = counted  # kernel values of certificates are not counted
-    bound = lower_bounds(np.full(pairs, known.known == "proven"), primal, dual)
-    return Bounds(primal, bound, PairTable(table, bias), formal=np.minimum(dual, primal))
+    proven = known.known == "proven"
+    bound = lower_bounds(np.broadcast_to(proven, pairs), primal, dual)
+    return Bounds(primal, bound, PairTable(table, bias), formal=None if proven else np.minimum(dual, primal))

@@ -93,7 +93,7 @@ class Part:
             return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
         return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
 
-    @cached_property
+    @property
     def shares(self) -> Array:
         """What multiplies the dual variables u in w."""
         return self.C * self.weight

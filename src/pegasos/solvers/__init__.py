@@ -67,7 +67,7 @@ def resolve(solver: str | Solver) -> Solver:
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
     """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA, or Pegasos."""
     found = resolve_kernel(solver)
-    able = problem.pieces[0].loss.name in found.losses and intercept in found.intercepts
+    able = problem.loss.name in found.losses and intercept in found.intercepts
     if isinstance(solver, str) and solver == "auto" and not able:
         found = KernelPegasos(Pegasos()) if intercept == "subgradient" else KernelSDCA(SDCA())
     found.check(problem, intercept)

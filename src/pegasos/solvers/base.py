@@ -92,7 +92,7 @@ class KernelSolver:
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
-        loss = problem.pieces[0].loss.name
+        loss = problem.loss.name
         if loss not in self.losses:
             raise ValueError(
                 f"solver {self.name!r} cannot minimise loss {loss!r} with a kernel; it can {', '.join(self.losses)}. "

@@ -13,15 +13,17 @@ from pegasos.estimators.base import all_or_nothing
 from pegasos.estimators.kernel import SVC
 from pegasos.fit.loop import Callback
 from pegasos.kernels.functions import KernelFunction
+from pegasos.kernels.pairs import class_starts
 from pegasos.rows.dataset import unpack
 from pegasos.rows.duplicates import Merged, folds
 from pegasos.rows.labels import class_labels
 from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.sparse import published
+from pegasos.sparse.pair_compression import project_pairs
 from pegasos.sparse.path import Guarantee, RandomizedClassifier, SparsePath
 from pegasos.sparse.reduced import reduced_set
-from pegasos.sparse.reference import Pair, Reference
+from pegasos.sparse.reference import Pair, PairsOfClasses, Reference
 from pegasos.sparse.refine import WORK, movable, suited
 from pegasos.sparse.span import project
 from pegasos.util.suggest import did_you_mean
@@ -175,26 +177,31 @@ def _check(
         raise ValueError(f"cache_size={cache!r} must be a number > 0")
 
 
-def _merged(orders: list[Array], most: int) -> tuple[Array, list[Array]]:
-    """The distinct vectors of several sequences, taken in turn, and for each sequence its sizes of the union.
+def _merged(counts: Array, rows: Array, most: int) -> tuple[Array, Array, Array]:
+    """The distinct vectors of several sequences, taken in turn, and how far each sequence comes with them.
 
-    The k-th number of a share is the size of the union from which the sequence has its first k vectors.
+    ``rows`` has so many numbers of each sequence as ``counts`` says. Of each sequence there are returned the length of
+    the part that is in the union and, in the layout of ``rows``, the size of the union from which it has its first k.
     """
-    if len(orders) == 1:
-        order = orders[0][:most]
-        return order, [np.arange(1, len(order) + 1)]
-    union: dict[int, int] = {}
-    shares: list[list[int]] = [[] for _ in orders]
-    for k in range(max((len(order) for order in orders), default=0)):
-        for order, share in zip(orders, shares, strict=True):
-            if k < len(order) and len(share) == k:
-                row = int(order[k])
-                if row not in union:
-                    if len(union) == most:
-                        continue
-                    union[row] = len(union) + 1
-                share.append(max(union[row], share[-1] if share else 0))
-    return np.array(list(union), dtype=np.int64), [np.array(share, dtype=np.int64) for share in shares]
+    begins = class_starts(counts)[:-1]
+    place = np.zeros(int(rows.max(initial=-1)) + 1, dtype=np.int64)  # in the union, from 1 on
+    union, size = [np.empty(0, dtype=np.int64)], 0
+    on, lengths, shares = np.flatnonzero(counts), np.zeros_like(counts), np.zeros_like(rows)
+    last, k = np.zeros_like(counts), 0
+    while len(on):
+        next_ = rows[begins[on] + k]
+        fresh = next_[place[next_] == 0]
+        new = fresh[np.sort(np.unique(fresh, return_index=True)[1])][: most - size]
+        place[new] = np.arange(size + 1, size + 1 + len(new))
+        union.append(new)
+        size += len(new)
+        # a sequence whose next vector finds no room ends there
+        on, next_ = on[place[next_] > 0], next_[place[next_] > 0]
+        last[on] = shares[begins[on] + k] = np.maximum(last[on], place[next_])
+        k += 1
+        lengths[on] = k
+        on = on[counts[on] > k]
+    return np.concatenate(union), lengths, shares
 
 
 def _published(
@@ -222,13 +229,19 @@ def _published(
             )
         )
     orders = [pair.rows[np.array(run.order, dtype=np.int64)] for pair, run in zip(ref.pairs, runs, strict=True)]
-    order, shares = _merged(orders, most)
+    counts = np.array([len(order) for order in orders])
+    order, lengths, sizes = _merged(counts, np.concatenate(orders), most)
+    shares = [sizes[begin : begin + length] for begin, length in zip(class_starts(counts), lengths, strict=False)]
     return SparsePath(ref, order, variant=variant, refit=refit, learn=learn, runs=runs, shares=shares, work=work)
 
 
 def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) -> SparsePath:
-    orders, points = [], None
-    for pair in ref.pairs:
+    numbers, counts, rows = np.empty((3, 0), dtype=np.int64)
+    if isinstance(ref.pairs, PairsOfClasses):
+        numbers, counts, rows = project_pairs(ref, ref.pairs, most)
+    left, orders, points = np.setdiff1d(np.arange(len(ref.pairs)), numbers), [], None
+    for p in left.tolist():
+        pair = ref.pairs[p]
         candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
         plain = ref.scores(pair, candidates, rough=True)
         if free:
@@ -250,10 +263,19 @@ def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) 
             orders.append(candidates[points.starts])
         else:
             orders.append(project(ref.rows, candidates, plain, most))
-    order, shares = _merged(orders, most)
+    counts = np.concatenate([counts, [len(order) for order in orders]]).astype(np.int64)
+    turn = np.argsort(np.concatenate([numbers, left]))
+    rows = _rearranged(np.concatenate([rows, *orders]), counts, turn)
+    order = _merged(counts[turn], rows, most)[0]
     return SparsePath(
-        ref, order, variant="projection", refit=True, learn=learn, runs=[], shares=shares, points=points, work=work
+        ref, order, variant="projection", refit=True, learn=learn, runs=[], shares=[], points=points, work=work
     )
+
+
+def _rearranged(rows: Array, counts: Array, turn: Array) -> Array:
+    """Sequences of so many numbers, one after the other, in another order."""
+    begins, ends = class_starts(counts)[turn], np.cumsum(counts[turn])
+    return np.asarray(rows[np.arange(len(rows)) + np.repeat(begins - (ends - counts[turn]), counts[turn])])
 
 
 def _check_move(move: Any, refit: bool, variant: str) -> None:

@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from pegasos.estimators.kernel import SVC
 from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array
+from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs
 from pegasos.sparse.preimage import as_rows
 from pegasos.sparse.published import Run, slant_loss
 from pegasos.sparse.reduced import ReducedSet
-from pegasos.sparse.reference import Pair, Reference
+from pegasos.sparse.reference import Pair, PairsOfClasses, Reference
 from pegasos.sparse.refine import GaussianRows, Mover, evaluations, pressing
 from pegasos.sparse.span import Span, span_of_rows
 from pegasos.util.threads import with_one_blas_thread
@@ -183,30 +184,40 @@ class SparsePath:
 
     def _replayed(self, n: int) -> SVC:
         ref = self._reference
-        support, coefs, biases = self.order[:n], [], []
-        for pair, run, share in zip(ref.pairs, self.runs, self._shares, strict=True):
-            coef = np.zeros(ref.m)
+        support, table, biases = self.order[:n], ref.table(n), np.zeros(len(ref.pairs))
+        for p, (pair, run, share) in enumerate(zip(ref.pairs, self.runs, self._shares, strict=True)):
+            own, inside = self._own(pair, n)
             # of its own sequence, a pair has come as far as its support vectors are among the first n
-            coef[pair.rows], bias = run.replay(int(np.searchsorted(share, n, side="right")), len(pair.rows))
-            coefs.append(coef[support])
-            biases.append(bias)
-        return ref.compressed(support, coefs, biases)
+            coef, biases[p] = run.replay(int(np.searchsorted(share, n, side="right")), len(pair.rows))
+            table[ref.lines(p, support[own]), own] = coef[inside]
+        return ref.compressed(support, table, biases)
+
+    def _own(self, pair: Pair, n: int | None = None) -> tuple[Array, Array]:
+        """Which of the first n vectors are rows of a pair, and which of its rows they are."""
+        order = self.order[:n]
+        if len(pair.rows) == self._reference.m:
+            return np.arange(len(order)), order
+        inside = np.searchsorted(pair.rows, order)
+        own = np.flatnonzero(pair.rows[np.minimum(inside, len(pair.rows) - 1)] == order)
+        return own, inside[own]
 
     def _refitted(self, n: int) -> SVC:
         ref = self._reference
         if self.moved and n:
             return self._with_points(n)
-        support, coefs, biases = self.order[:n], [], []
-        for p, pair in enumerate(ref.pairs):
-            own = np.isin(self.order, pair.rows) if len(ref.pairs) > 1 else np.ones(len(self.order), dtype=bool)
-            count = int(np.count_nonzero(own[:n]))
-            coef = np.zeros(n)
+        support, table, biases = self.order[:n], ref.table(n), np.zeros(len(ref.pairs))
+        left = np.arange(len(ref.pairs))
+        if isinstance(ref.pairs, PairsOfClasses):
+            left = refit_pairs(ref, ref.pairs, support, self._learn, table, biases)
+        for p in left.tolist():
+            pair = ref.pairs[p]
+            own, inside = self._own(pair)
+            count = int(np.count_nonzero(own < n))
             # one class against the rest: the same rows for every class
-            span = self._span(0 if ref.one_vs_rest else p, self.order[own], pair, count)
-            coef[own[:n]], bias = span.fit(count, pair.sign, pair.squared_cost, pair.bias, self._learn)
-            coefs.append(coef)
-            biases.append(bias)
-        return ref.compressed(support, coefs, biases)
+            span = self._span(0 if ref.one_vs_rest else p, inside, pair, count)
+            coef, biases[p] = span.fit(count, pair.sign, pair.squared_cost, pair.bias, self._learn)
+            table[ref.lines(p, support[own[:count]]), own[:count]] = coef
+        return ref.compressed(support, table, biases)
 
     @cached_property
     def _rows(self) -> GaussianRows:
@@ -228,7 +239,7 @@ class SparsePath:
         ref, (pair,), support = self._reference, self._reference.pairs, self.order[:n]
         sign, C, start = pair.sign, pair.squared_cost, None
         if self._points is None:
-            Z, span = self._rows.dense(support) + self._rows.shift, self._span(0, self.order, pair, n)
+            Z, span = self._rows.dense(support) + self._rows.shift, self._span(0, self._own(pair)[1], pair, n)
         else:
             Z, span, start = self._places[:n], self._span_of_points, self._points.coefficients(n)
         beta, bias = span.fit(n, sign, C, pair.bias, self._learn, start)
@@ -241,16 +252,15 @@ class SparsePath:
             # some of the rows moved them: what counts is all of them
             if moved.objective(*found, sign, C) < span.objective(beta, bias, sign, C):
                 Z, (beta, bias) = there, found
-        model = ref.compressed(support, [beta], [bias])
+        model = ref.compressed(support, beta[None], [bias])
         # class by class, as the model has them
         model.support_vectors_ = as_rows(Z[np.argsort(ref.codes[support], kind="stable")], ref.X)
         return model
 
-    def _span(self, p: int, order: Array, pair: Pair, count: int) -> Span:
-        """The coordinates for a pair; kept, for every size, if the kernel allows it."""
+    def _span(self, p: int, inside: Array, pair: Pair, count: int) -> Span:
+        """The coordinates on some rows of a pair; kept, for every size, if the kernel allows it."""
         if p not in self._spans:
             ref = self._reference
-            inside = order if len(pair.rows) == ref.m else np.searchsorted(pair.rows, order)
             span = span_of_rows(ref.part(pair), inside, ref.threads)
             if not span.nested:
                 return span_of_rows(ref.part(pair), inside[:count], ref.threads)
@@ -294,6 +304,10 @@ class SparsePath:
     def guarantee(self, n_support: int | None = None) -> Guarantee:
         """What the training rows say of the model of that size: one pass over them for it, one for the reference."""
         ref, model = self._reference, self.at(n_support)
+        if isinstance(ref.pairs, PairsOfClasses):
+            support = np.asarray(model.support_, dtype=np.int64)
+            worst, slant, hinge = pair_guarantee(ref, ref.pairs, model._pair_machine(), support)
+            return Guarantee(worst, slant, hinge, worst <= 0.5)
         scores = model._pair_scores(ref.X)
         worst, slant, hinge, total = -np.inf, 0.0, 0.0, 0.0
         for pair, score in zip(ref.pairs, scores.T, strict=True):

@@ -6,9 +6,10 @@ a machine against the rest, on all rows (``multi_class="ovr"``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +19,9 @@ from pegasos.estimators.kernel import SVC
 from pegasos.kernels import functions
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import NativeRows, SubsetRows, provider
+from pegasos.kernels.pairs import PairMachine
+from pegasos.losses import Hinge
+from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_labels
 from pegasos.rows.views import Array, encode_labels, row_weights
@@ -41,8 +45,56 @@ class Pair:
 
     @property
     def squared_cost(self) -> Array:
-        """The C of each row for ½C·slack²: three times the other, so that a slack of ⅔ costs the same."""
-        return 3.0 * self.cost
+        """The C of each row for ½C·slack²."""
+        return squared_cost(self.cost)
+
+
+def squared_cost(cost: Array) -> Array:
+    """The C of rows for ½C·slack²: three times the other, so that a slack of ⅔ costs the same."""
+    return 3.0 * cost
+
+
+class PairsOfClasses(Sequence[Pair]):
+    """The machines of all pairs of several classes; one is made when it is asked for.
+
+    ``vectors`` are the row numbers of the support vectors, class by class, as in ``machine``.
+    """
+
+    def __init__(self, parts: PairParts, machine: PairMachine, vectors: Array) -> None:
+        self.parts, self.machine, self.vectors = parts, machine, vectors
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @overload
+    def __getitem__(self, p: int) -> Pair: ...
+    @overload
+    def __getitem__(self, p: slice) -> list[Pair]: ...
+    def __getitem__(self, p: int | slice) -> Pair | list[Pair]:
+        if isinstance(p, slice):
+            return [self[q] for q in range(*p.indices(len(self)))]
+        part, starts = self.parts[p], self.machine.starts
+        i, j = self.parts.pair(p)
+        of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+        coef = np.concatenate([self.machine.coef[j - 1, of_i], self.machine.coef[i, of_j]])
+        support = np.concatenate([self.vectors[of_i], self.vectors[of_j]])
+        used = coef != 0
+        assert part.index is not None
+        return Pair(part.index, part.y, part.weight, support[used], coef[used], float(self.machine.bias[p]))
+
+    @cached_property
+    def _column(self) -> Array:
+        """The place of each row among the support vectors, or −1."""
+        column = np.full(len(self.parts.codes), -1)
+        column[self.vectors] = np.arange(len(self.vectors))
+        return column
+
+    def coefficients(self, lines: Array, rows: Array) -> Array:
+        """Those of rows in lines of the table, as ``kernels/pairs.py`` has it; 0 for other rows."""
+        column = self._column[rows]
+        if not len(self.vectors):
+            return np.zeros(rows.shape)
+        return np.where(column >= 0, self.machine.coef[lines, column], 0.0)
 
 
 class Reference:
@@ -81,7 +133,7 @@ class Reference:
         self.cost = C * weight * np.asarray(model.class_weight_, dtype=np.float64)[self.codes]
         self.kernel = self._kernel()
         self.rows = provider(self.X, self.kernel, cache_size, self.threads)
-        self.pairs = self._pairs()
+        self.pairs: Sequence[Pair] = self._pairs(C)
 
     @property
     def m(self) -> int:
@@ -171,7 +223,7 @@ class Reference:
         kernel.check_rows(self.X)
         return kernel
 
-    def _pairs(self) -> list[Pair]:
+    def _pairs(self, C: float) -> Sequence[Pair]:
         dual, k = self._dual(), len(self.classes)
         support, bias = np.asarray(self.model.support_, dtype=np.int64), np.asarray(self.model.intercept_)
         if k == 2:
@@ -183,14 +235,22 @@ class Reference:
                 Pair(np.arange(self.m), sign, self.cost, support[own != 0], own[own != 0], float(b))
                 for sign, own, b in zip(signs, dual, bias, strict=True)
             ]
-        pairs, codes = [], self.codes[support]
-        for b, (i, j) in zip(bias, combinations(range(k), 2), strict=True):
-            rows = np.flatnonzero((self.codes == i) | (self.codes == j))
-            coef = np.where(codes == i, dual[j - 1], np.where(codes == j, dual[i], 0.0))
-            used = coef != 0
-            sign = np.where(self.codes[rows] == i, 1.0, -1.0)
-            pairs.append(Pair(rows, sign, self.cost[rows], support[used], coef[used], float(b)))
-        return pairs
+        codes = self.codes[support]
+        order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes, minlength=k)
+        bias = np.ascontiguousarray(bias, dtype=np.float64)
+        machine = PairMachine(np.ascontiguousarray(dual[:, order]), sizes, bias, np.arange(k), self.threads)
+        return PairsOfClasses(PairParts(self.codes, k, self.cost, Hinge(), C), machine, support[order])
+
+    def table(self, n: int) -> Array:
+        """A table for the coefficients of n vectors, as :meth:`compressed` takes it."""
+        return np.zeros((len(self.classes) - 1 if isinstance(self.pairs, PairsOfClasses) else len(self.pairs), n))
+
+    def lines(self, p: int, rows: Array) -> Array:
+        """Where in that table the coefficients of rows in the function of pair p stand."""
+        if not isinstance(self.pairs, PairsOfClasses):
+            return np.full(len(rows), p)
+        i, j = self.pairs.parts.pair(p)
+        return np.where(self.codes[rows] == i, j - 1, i)
 
     def part(self, pair: Pair) -> Any:
         """Kernel rows of a pair."""
@@ -204,20 +264,16 @@ class Reference:
             return self.rows.rough(pair.support, pair.coef, rows)
         return np.asarray(self.rows.exact(pair.support, pair.coef, rows))
 
-    def compressed(self, support: Array, coefs: list[Array], biases: list[float]) -> SVC:
-        """A fitted SVC: for each pair the coefficients of the rows ``support``, and the bias."""
+    def compressed(self, support: Array, table: Array, biases: Any) -> SVC:
+        """A fitted SVC with the support vectors ``support``, row numbers, and for each function the bias.
+
+        The coefficients have a line for each function, or, of several classes in pairs, stand as ``kernels/pairs.py``
+        says.
+        """
         k = len(self.classes)
         order = np.argsort(self.codes[support], kind="stable")
-        support = support[order]
+        support, table = support[order], table.take(order, axis=1)
         codes = self.codes[support]
-        if k == 2 or self.one_vs_rest:
-            table = np.stack(coefs)[:, order]
-        else:
-            table = np.zeros((k - 1, len(support)))
-            for (i, j), coef in zip(combinations(range(k), 2), coefs, strict=True):
-                mine = coef[order]
-                table[j - 1] = np.where(codes == i, mine, table[j - 1])
-                table[i] = np.where(codes == j, mine, table[i])
         out = _shell(self.model, self.shell.n_jobs)
         out.__dict__.update({k: v for k, v in vars(self.shell).items() if k.endswith("_in_")})
         out.classes_, out.class_weight_ = self.classes, np.asarray(self.model.class_weight_, dtype=np.float64)

@@ -28,6 +28,9 @@ from pegasos.util.threads import hold_worker, one_blas_thread
 #: The exponent of d, and the share of K_jj below which a candidate counts as being in the span.
 POWER, SPANNED = 0.85, 1e-4
 
+#: What is added to the diagonal of K of the vectors, as a share of its largest value.
+JITTER = 1e-6
+
 #: Rows that are summed together: the sums then do not depend on threads.
 BLOCK = 2048
 
@@ -104,7 +107,7 @@ class Span:
         scale = float(np.diagonal(square).max(initial=0.0))
         with one_blas_thread():
             try:
-                L = np.linalg.cholesky(square + 1e-6 * scale * np.eye(n))
+                L = np.linalg.cholesky(square + JITTER * scale * np.eye(n))
                 # SciPy before 1.14 knows no empty systems.
                 self.back = linalg.solve_triangular(L, np.eye(n), lower=True).T if n else L
                 self.front = L.T
@@ -212,7 +215,7 @@ def newton(
             # a bias that no row presses on stays where it is
             H[n, n] += 1e-10 * max(float(H[n, n]), 1.0)
             way = np.zeros(n + 1)
-            way[:free] = -_solved(H[:free, :free], gradient[:free])
+            way[:free] = -solved(H[:free, :free], gradient[:free])
             slope, change, t = float(gradient @ way), scores(way), 1.0
             while (then := value(s + t * change, theta + t * way)) > now + 1e-4 * t * slope and t > 1e-6:
                 t /= 2
@@ -225,7 +228,7 @@ def newton(
     return theta[:n], float(theta[n])
 
 
-def _solved(H: Array, right: Array) -> Array:
+def solved(H: Array, right: Array) -> Array:
     """H⁻¹ times a vector; an H that rounding has made indefinite (large C, single precision) gets a larger diagonal."""
     more, top = 0.0, float(np.diagonal(H).max())
     while True:

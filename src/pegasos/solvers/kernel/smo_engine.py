@@ -233,7 +233,7 @@ class SMOEngine(Engine[Coefficients]):
         if state.part.m**2 <= FEW:
             return
         of_single, of_double = self.problem.rows(k).value_errors()
-        state.drift.add(rows, changes, state.part.shares[rows], of_single if single else None, of_double)
+        state.drift.add(rows, changes, state.part.C * state.part.weight[rows], of_single if single else None, of_double)
 
     # --- the work ----------------------------------------------------------------------------------------------------
 

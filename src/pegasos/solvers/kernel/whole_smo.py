@@ -8,6 +8,7 @@ reports is computed by the problem. Parts with the same rows share one kernel ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,10 @@ class WholeSMOEngine(Engine[Coefficients]):
         self.problem, self.tol, self.max_steps = problem, options.tol, options.max_steps
         tol, max_steps = self.tol, self.max_steps
         parts = problem.parts
-        self.aim, self.violation = np.full(parts, CLOSER * tol), np.full(parts, np.inf)
-        self.primal, self.dual, self.bias = problem.at_zero(), np.zeros(parts), np.zeros(parts)
-        self.moves, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int64)
+        self.aim = np.full(parts, CLOSER * tol)
+        self.moves, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int8)
         self.core = _core.WholeSMO(
-            problem.pieces[0].C,
+            problem.C,
             problem.lam,
             problem.total,
             tol,
@@ -79,16 +79,9 @@ class WholeSMOEngine(Engine[Coefficients]):
             PIECE,
             EAGER if rows_of_all <= TINY else 0,
             problem.definiteness_of_all().shift,
-            self.aim,
-            self.violation,
-            self.primal,
-            self.dual,
-            self.bias,
-            self.moves,
-            self.over,
         )
         self.kernel_values = DoubleValues(problem.kernel, problem.rows)
-        self.next = 0
+        self._begin()
         # Kernel values, computed and used, of the fit that this one goes on from.
         self.earlier = np.zeros(2, dtype=np.int64)
         self.hard: dict[int, tuple[int, float, float]] = {}  # parts that SMO alone takes long for: see _help
@@ -122,12 +115,15 @@ class WholeSMOEngine(Engine[Coefficients]):
     def stuck(self) -> str | None:
         if self._current() is not None:
             return None
-        left = self.over[~(self.primal - self.dual <= self.tol * self.primal)]
-        return MAX_ITER if len(left) and left.min() == MAX_STEPS else STALLED
+        return MAX_ITER if min(self.short, self._short()) == MAX_STEPS else STALLED
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         """The dual variables, which are coefficients."""
-        return Point(Coefficients(self.gamma.ravel().copy()))
+        return Point(Coefficients(self._given().ravel()))
+
+    def _given(self) -> Array:
+        """The dual variables, for others to keep and change; when all is done no copy of them is needed."""
+        return self.gamma if not self.resumable and self._current() is None else self.gamma.copy()
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -141,16 +137,41 @@ class WholeSMOEngine(Engine[Coefficients]):
             if how == PIECE_USED:
                 self._help(part)
 
+    def _begin(self) -> None:
+        """Start with the first part, whatever is known of it."""
+        self._stretches = self._all_stretches()
+        self.short = REACHED  # why, of all stretches before this one, parts rest whose gap is too large: the least
+        self._look_at(*next(self._stretches))
+
+    def _all_stretches(self) -> Iterator[tuple[int, int]]:
+        """The parts, so many at a time as may be looked at."""
+        return iter([(0, len(self.over))])
+
+    def _look_at(self, begin: int, end: int) -> None:
+        """Go on to the parts of a stretch: of others only ``aim``, ``steps`` and ``over`` are kept."""
+        self.begin, self.end, self.next, n = begin, end, begin, end - begin
+        self.violation, self.primal = np.full((2, n), np.inf)
+        self.dual, self.bias = np.zeros((2, n))
+        kept = (self.violation, self.primal, self.dual, self.bias)
+        self.core.look_at(begin, self.aim[begin:end], *kept, self.steps[begin:end], self.over[begin:end])
+
+    def _short(self) -> int:
+        """Why the parts of this stretch rest whose gap is too large: the least."""
+        short = ~(self.primal - self.dual <= self.tol * self.primal)
+        return int(self.over[self.begin : self.end][short].min(initial=REACHED))
+
     def _current(self) -> int | None:
         """The first part that does not rest."""
-        while self.next < len(self.over):
-            ahead = slice(self.next, self.next + 4096)
-            open_ = (self.over[ahead] == NOT_YET) | (self.violation[ahead] == np.inf)
+        while True:
+            open_ = (self.over[self.next : self.end] == NOT_YET) | (self.violation[self.next - self.begin :] == np.inf)
             if open_.any():
                 self.next += int(np.argmax(open_))
                 return self.next
-            self.next += 4096
-        return None
+            self.next = self.end
+            if self.end == len(self.over):
+                return None
+            self.short = min(self.short, self._short())
+            self._look_at(*next(self._stretches))
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         """Let the core solve part k, and some that follow; the last one it visited, and how that ended."""
@@ -167,17 +188,17 @@ class WholeSMOEngine(Engine[Coefficients]):
     def _help(self, k: int) -> None:
         """Newton's method for a part on which SMO takes long; a part that gains nothing any more is over."""
         idle, least, most = self.hard.get(k, (0, np.inf, -np.inf))
-        violation, dual = float(self.violation[k]), float(self.dual[k])
+        violation, dual = float(self.violation[k - self.begin]), float(self.dual[k - self.begin])
         gains = violation < 0.9 * least or dual - most > 1e-15 * abs(dual)
         self.hard[k] = (0 if gains else idle + 1, min(least, violation), max(most, dual))
         if self.hard[k][0] >= PATIENCE:
             self.over[k] = NO_PROGRESS
             return
         K, y, weight, gamma = self._part(k)
-        room = self.problem.pieces[0].C * weight
+        room = self.problem.C * weight
         lo, hi = np.where(y > 0, 0.0, -room), np.where(y > 0, room, 0.0)
         newton_steps(K, y - np.einsum("ij,j->i", K, gamma), gamma, lo, hi)
-        self.primal[k] = np.inf  # until the next visit
+        self.primal[k - self.begin] = np.inf  # until the next visit
         self._set(k, gamma)
 
     # --- the state ---------------------------------------------------------------------------------------------------
@@ -200,17 +221,16 @@ class WholeSMOEngine(Engine[Coefficients]):
         self._check_feasible(gamma)
         aim = saved(state, "aim", (parts,), low=0.0, high=most)
         steps = saved(state, "steps", (parts,), low=0, high=2**62, whole=True).astype(np.int64)
-        over = saved(state, "over", (parts,), low=NOT_YET, high=REACHED, whole=True).astype(np.int64)
+        over = saved(state, "over", (parts,), low=NOT_YET, high=REACHED, whole=True).astype(np.int8)
         hard = saved(state, "hard", (None, 4))
         saved({"hard": hard[:, 0].copy()}, "hard", (None,), low=0, high=parts - 1, whole=True)
         saved({"hard": hard[:, 1].copy()}, "hard", (None,), low=0, high=PATIENCE, whole=True)
         counts = saved(state, "counts", (2,), low=0, high=2**62, whole=True).astype(np.int64)
         over[(over == MAX_STEPS) & (steps < (2**62 if self.max_steps is None else self.max_steps))] = NOT_YET
         self.gamma[...], self.aim[:], self.moves[:], self.over[:] = gamma, aim, steps, over
-        self.violation[:] = np.inf
         self.hard = {int(k): (int(idle), float(least), float(most)) for k, idle, least, most in hard}
         self.earlier = counts - np.array([self.kernel_values.rows.evaluations, self.core.values])
-        self.next = 0
+        self._begin()
 
     def _check_feasible(self, gamma: Array) -> None:
         """Refuse dual variables that no fit could have: what is said of the optimum depends on them."""
@@ -229,8 +249,15 @@ class SharedSMOEngine(WholeSMOEngine):
     def _matrix(self) -> Array:
         if self._K is None:
             every = np.arange(self.m)
-            self._K = self.kernel_values.block(every, every, np.empty((self.m, padded(self.m))))
+            room = _core.raw_matrix(self.m, padded(self.m))  # in huge pages: faults would take as long as values
+            self._K = self.kernel_values.block(every, every, room)
         return self._K
+
+    def _given(self) -> Array:
+        given = super()._given()
+        if given is self.gamma:
+            self._K = None  # there are no more visits
+        return given
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         part = self.problem.pieces[k]
@@ -263,7 +290,10 @@ class PairSMOEngine(WholeSMOEngine):
         self.visits = PairVisits(problem.pieces, self.kernel_values)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
-        return Point(PairTable(self.gamma.copy()))
+        return Point(PairTable(self._given()))
+
+    def _all_stretches(self) -> Iterator[tuple[int, int]]:
+        return self.problem.pieces.stretches()
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         return self.visits.visit(self.core, self.gamma, k, budget)
