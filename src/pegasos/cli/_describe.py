@@ -47,12 +47,7 @@ def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
 def model(estimator: Any) -> Model:
     """Type, parameters and λ of a fitted estimator."""
     chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
-    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, fitted_lam(estimator))
-
-
-def fitted_lam(estimator: Any) -> float:
-    """The λ that an estimator was fitted with."""
-    return float(estimator._stream.lam)
+    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator.lam_))
 
 
 def kernel(estimator: Any) -> Kernel | None:

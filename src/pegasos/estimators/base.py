@@ -89,6 +89,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
 
+    lam_: float
     certificate_: Certificate
     trace_: Trace
 

@@ -137,7 +137,7 @@ class KernelModel(Estimator):
         misled = INDEFINITE in c.reason and getattr(engine, "indefinite", False)
         if misled or not (c.converged or c.goal_reached or asked_for):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
-        self.certificate_, self.trace_ = c, result.trace
+        self.lam_, self.certificate_, self.trace_ = problem.lam, c, result.trace
         self.__dict__.pop("sbp_", None)
         if isinstance(solver, solvers.SBP):
             self.sbp_ = engine.results()
@@ -220,7 +220,7 @@ class KernelModel(Estimator):
         assert isinstance(solver, Pegasos)
         solvers.kernel_solver(solver, problem, self.intercept if self.fit_intercept else "none")
         coef, b = stream.step(problem, codes, solver, self._seed() + stream.rows)
-        self.certificate_, self.trace_ = stream.certificate(), stream.trace
+        self.lam_, self.certificate_, self.trace_ = stream.lam, stream.certificate(), stream.trace
         self.fit_status_, self.shape_fit_ = 1, (stream.rows, problem.X.shape[1])
         self.n_kernel_evaluations_ = stream.evaluations
         self._gamma, self._stream = problem.kernel.gamma, stream

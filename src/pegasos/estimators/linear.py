@@ -102,6 +102,9 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Biases.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    lam_ : float
+        λ of the fit: ``lam``, or what ``C`` came to; of a stream that of its first call. Models that were not fitted
+        here, such as LIBLINEAR's, have none.
     certificate_ : Certificate
         Objective, lower bound, gap, and why the fit stopped.
     trace_ : Trace
@@ -337,7 +340,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         Weights.
     intercept_ : ndarray of shape (1,)
         Bias.
-    certificate_, trace_, n_iter_, n_features_in_, feature_names_in_
+    lam_, certificate_, trace_, n_iter_, n_features_in_, feature_names_in_
         As for :class:`LinearSVC`.
 
     Examples

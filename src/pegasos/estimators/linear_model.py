@@ -86,7 +86,7 @@ class LinearModel(Estimator):
         if not result.certificate.converged and result.certificate.reason not in asked_for:
             warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
-        self.certificate_, self.trace_ = result.certificate, result.trace
+        self.lam_, self.certificate_, self.trace_ = problem.lam, result.certificate, result.trace
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
         self._stream = Stream(problem.lam, problem.examples.m)
         return result

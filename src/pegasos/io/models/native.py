@@ -79,7 +79,7 @@ LAYOUTS = {
             "cv_shares_": Rule(("shares",), optional=True),
             "cv_errors_": Rule(("shares",), optional=True),
         },
-        {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int},
+        {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int, "lam_": float},
         classifier=True,
         kernel=True,
         records={"certificate": Certificate, "guarantee": Guarantee},
@@ -279,6 +279,8 @@ def decode(file: BinaryIO, size: int) -> Any:
         state["trace_"] = _trace(arrays.pop("trace_"))
     if "stream" in header:
         state["_stream"] = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
+    if (lam := _lam(estimator, state)) is not None:
+        state["lam_"] = lam
     own = {
         "classes": layout.classifier,
         "stream": not layout.kernel,
@@ -316,6 +318,17 @@ def _scalars(found: Any, layout: Layout) -> dict[str, Any]:
         if not fits(value, layout.scalars[name]) or value < 0:
             raise ValueError(f"{name}={value!r:.100} should be {layout.scalars[name].__name__} >= 0")
     return dict(found)
+
+
+def _lam(estimator: Any, state: dict[str, Any]) -> float | None:
+    """λ of the fit: what partial_fit goes on with, where rows can follow; None of models that were not fitted here.
+
+    A SparseSVC has it as a number of its own; files that were written before it did have it only if it was given.
+    """
+    if isinstance(estimator, SparseSVC):
+        lam = state.get("lam_", estimator.lam)
+        return None if lam is None else float(lam)
+    return float(state["_stream"].lam) if "_stream" in state else None
 
 
 def _feature_names(found: Any, features: int) -> Array:
