@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from pegasos.kernels import functions
 from pegasos.kernels.functions import NATIVE, Kernel, KernelFunction, checked_values
 from pegasos.kernels.gram import PartRows, padded
 from pegasos.kernels.layout import centre, compact
+from pegasos.losses import LOSSES
 from pegasos.problems.kernel import INDEFINITE, KernelProblem, Part
 from pegasos.problems.pairs import PairIndices, PairParts, PairProblem
 from pegasos.rows.dataset import Dataset
@@ -45,6 +47,8 @@ MANY = 200_000
 
 class KernelModel(Estimator):
     """Base of the kernel estimators; not public."""
+
+    _objects = MappingProxyType({"solver": solvers.KERNEL_SOLVERS, "loss": LOSSES})
 
     kernel: str | KernelFunction
     degree: int

@@ -50,7 +50,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
     solver : str or Solver, default="auto"
         "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
-        :mod:`pegasos.solvers` with its own parameters.
+        :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
+        ``solver__batch_size``, say; those of the loss likewise.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
         fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.

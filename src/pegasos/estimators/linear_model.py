@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from pegasos.fit.fingerprint import fingerprint
 from pegasos.fit.loop import MAX_TIME, Callback, Limits, Result, Watch, run
 from pegasos.fit.resume import CheckpointFile, check_path
 from pegasos.fit.trace import Checkpoint
-from pegasos.losses import Loss
+from pegasos.losses import LOSSES, Loss
 from pegasos.problems.linear import Problem
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.views import Array, Examples, check_weights, scores
@@ -31,6 +32,8 @@ from pegasos.util.threads import thread_count
 
 class LinearModel(Estimator):
     """Base of the linear estimators; not public."""
+
+    _objects = MappingProxyType({"solver": solvers.SOLVERS, "loss": LOSSES})
 
     solver: str | Solver
     max_iter: int
