@@ -12,7 +12,6 @@ import numpy as np
 
 import pegasos
 from pegasos.cli._labels import label_text
-from pegasos.fit.trace import FIELDS
 from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
 from pegasos.rows.views import Array
 
@@ -82,11 +81,11 @@ def certificate(estimator: Any) -> Outcome:
 def trace(estimator: Any) -> tuple[Point, ...]:
     """The checkpoints."""
 
-    def point(record: Any) -> Point:
-        epochs, seconds, *bounds = (float(getattr(record, name)) for name in FIELDS)
-        return Point(epochs, seconds, *map(finite, bounds))
-
-    return tuple(point(record) for record in estimator.trace_)
+    bounds = ("primal", "dual", "gap", "relative_gap")
+    return tuple(
+        Point(float(record.epochs), float(record.seconds), **{name: finite(getattr(record, name)) for name in bounds})
+        for record in estimator.trace_
+    )
 
 
 def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features | None:

@@ -16,7 +16,7 @@ from pegasos.fit.engine import CLOSE, MAX_ITER, Engine, saved
 from pegasos.fit.interrupt import Interrupts
 from pegasos.fit.kernel_engine import KernelEngine
 from pegasos.fit.resume import CheckpointFile
-from pegasos.fit.trace import FIELDS, Checkpoint, Trace
+from pegasos.fit.trace import UNNAMED, Checkpoint, Trace
 from pegasos.problems.base import Bounds
 from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.kernel_certificate import certify as certify_kernel
@@ -130,6 +130,14 @@ def _without_weights(problem: Problem) -> Best:
     value = problem.mean_losses(np.tile(far, (problem.examples.m, 1)))
     lower = value < bounds.primal
     return Best(W, np.where(lower, far, bounds.b), np.where(lower, value, bounds.primal))
+
+
+def _saved_trace(own: dict[str, Array]) -> Trace:
+    """The trace of a checkpoint, a column for each of its names; before they had names it was one table."""
+    if "trace" in own:
+        return Trace.of_columns(dict(zip(UNNAMED, saved(own, "trace", (None, len(UNNAMED))).T, strict=True)))
+    names = [name for name in own if name.startswith("trace.")]
+    return Trace.of_columns({name.removeprefix("trace."): saved(own, name, (None,)) for name in names})
 
 
 class _Loop:
@@ -287,13 +295,12 @@ class _Loop:
         if self.file is None or not self.interrupts.whole:
             return
         dual, best, count = self.settled
-        records = [[getattr(record, name) for name in FIELDS] for record in self.trace[:count]]
         own = {
             "dual": dual,
-            "trace": np.array(records, dtype=float).reshape(-1, len(FIELDS)),
             "seconds": np.array([self._seconds()]),
             "advanced": np.array([float(self.advanced)]),
         }
+        own |= {f"trace.{name}": column for name, column in self.trace[:count].columns().items()}
         if best is not None:
             own |= {f"best.{name}": array for name, array in best._asdict().items()}
         arrays = {f"loop.{k}": v for k, v in own.items()} | {f"engine.{k}": v for k, v in self.engine.state().items()}
@@ -304,7 +311,11 @@ class _Loop:
         self.file.save(arrays, progress)
 
     def _resume(self, file: CheckpointFile) -> bool:
-        """Go on from what the file holds; False if there is none."""
+        """Go on from what the file holds; False if there is none.
+
+        Arrays that nobody asks for are passed over. One that is new, and that files of before lack, is asked for only
+        where it is there, and has a default; see docs/architecture.md.
+        """
         arrays = file.load()
         if arrays is None:
             return False
@@ -316,7 +327,7 @@ class _Loop:
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
             low, high = float(self.dual.min()), float(self.scale.max() * (1 + 1e-6))
             self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
-            trace = saved(own, "trace", (None, len(FIELDS)))
+            trace = _saved_trace(own)
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
             self.advanced = bool(saved(own, "advanced", (1,), low=0, high=1, whole=True)[0])
             if "best.W" in own:
@@ -328,7 +339,7 @@ class _Loop:
             self.engine.restore(engine)
         except ValueError as error:
             raise file.damaged(error) from None
-        self.trace = Trace([Checkpoint(*row) for row in trace.tolist()])
+        self.trace = trace
         self.began = time.perf_counter() - float(seconds[0])
         return True
 
