@@ -534,6 +534,19 @@ def test_training_imports_neither_statistics_nor_pandas(data, place):
     assert done.stdout == "[]\n"
 
 
+def test_pandas_is_there_for_who_wants_it_after_a_command(models):
+    """Only scikit-learn does not find it, while it is imported; a process that has it keeps it."""
+    for first in ("", "import pandas; "):
+        code = (
+            f"{first}import sys; from pegasos.cli import main; finders = [*sys.meta_path]; main(sys.argv[1:]); "
+            "assert ('pandas' in sys.modules) == ('pandas' in vars()), 'loaded by the way'; "
+            "assert sys.meta_path == finders; import pandas; print(len(pandas.DataFrame({'a': [1, 2]})))"
+        )
+        words = [sys.executable, "-c", code, "info", str(models / "two.model")]
+        done = processes.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("\n2\n")
+
+
 def test_bad_data_are_refused_before_scikit_learn_is_imported(place):
     (place / "bad.svm").write_text("1 1:oops\n")
     code = "import sys; from pegasos.cli import main; print(main(sys.argv[1:]), 'sklearn' in sys.modules)"

@@ -681,7 +681,9 @@ def test_other_files_are_refused_by_name(path):
     with pytest.raises(ValueError, match=r"run\.ckpt' is no checkpoint"):
         read_header(path)
     save_file({"coef": np.zeros(3)}, path, {"format": resume.FORMAT, "version": "7"})
-    with pytest.raises(ValueError, match=rf"run\.ckpt' has format version 7; this library reads {resume.VERSION}"):
+    with pytest.raises(
+        ValueError, match=rf"run\.ckpt' has format version 7; this library reads 2 and {resume.VERSION}"
+    ):
         read_header(path)
     good = {"format": resume.FORMAT, "version": str(resume.VERSION)}
     for wrong in ({}, {"fingerprint": "{}"}, {"fingerprint": "[" * 10**5, "progress": "{}"}):

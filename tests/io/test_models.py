@@ -491,12 +491,21 @@ HEADERS = [
     (put("classes", value={"dtype": "str", "values": [""] * 30000 + ["a" * 30000]}), "too many and too long"),
     (put("classes", value={"dtype": "str", "values": ["a", "b", "c"]}), "has no 'classes_'"),
     (put("certificate", value={}), "the certificate should have"),
+    (put("certificate", value=[]), "the certificate should have"),
+    (drop("certificate", "gap"), "the certificate should have .*, but lacks gap"),
+    (put("trace", value=["epochs", 7]), "trace=.* should be the names"),
+    (put("trace", value=["epochs"] * 6), "trace=.* should be the names"),
+    (put("trace", value=["epochs"]), "trace_ should be checkpoints × 1"),
+    (put("trace", value=["epoch", "seconds", "primal", "dual", "gap", "relative_gap"]), "lacks the column epochs"),
     (put("certificate", "primal", value="nan"), "primal is 'nan'"),
     (put("certificate", "converged", value=None), "converged is None"),
     (put("certificate", "reason", value=7), "reason is 7"),
     (put("certificate", "dual_per_class", value=[[]]), "dual_per_class"),
     (put("guarantee", value={}), "has no 'guarantee'"),
     (put("stream", value={}), "stream={}"),
+    (drop("stream", "rows"), "stream=.*, but lacks rows"),
+    (put("stream", "speed", value=1), "stream=.* nothing else, but has speed; upgrade"),
+    (put("stream", "seen", value=[1.0] * 4), "seen=.* should be 5 numbers"),
     (put("stream", "lam", value=0), "lam should be a number > 0"),
     (put("stream", "lam", value="1"), "lam='1'"),
     (put("stream", "rows", value=2**63), "rows="),
@@ -581,9 +590,19 @@ def test_wrong_weights(value, fitted):
         loaded(data[: start + 8] + np.float64(value).tobytes() + data[start + 16 :])
 
 
-def test_a_trace_has_no_nan(fitted):
-    with pytest.raises(ValueError, match="trace_ should be"):
-        loaded(rebuilt(saved(fitted["stream"]), arrays=lambda body: body[:-8] + np.float64(np.nan).tobytes()))
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+def test_the_epochs_of_a_trace_are_numbers(value, fitted):
+    """Of other columns NaN is what is not known."""
+    data, table = saved(fitted["stream"]), fitted["stream"].trace_.columns()
+    start = data.index(np.column_stack(list(table.values())).tobytes())
+    for column, name in enumerate(table):
+        at = start + 8 * column
+        changed = data[:at] + np.float64(value).tobytes() + data[at + 8 :]
+        if name == "epochs":
+            with pytest.raises(ValueError, match="epochs of the trace should be numbers"):
+                loaded(changed)
+        else:
+            assert_array_equal(getattr(loaded(changed).trace_[0], name), value)
 
 
 def test_booleans_are_zero_or_one(fitted):

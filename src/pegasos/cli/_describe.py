@@ -12,7 +12,6 @@ import numpy as np
 
 import pegasos
 from pegasos.cli._labels import label_text
-from pegasos.fit.trace import FIELDS
 from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
 from pegasos.rows.views import Array
 
@@ -47,12 +46,7 @@ def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
 def model(estimator: Any) -> Model:
     """Type, parameters and λ of a fitted estimator."""
     chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
-    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, fitted_lam(estimator))
-
-
-def fitted_lam(estimator: Any) -> float:
-    """The λ that an estimator was fitted with."""
-    return float(estimator._stream.lam)
+    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator.lam_))
 
 
 def kernel(estimator: Any) -> Kernel | None:
@@ -87,11 +81,11 @@ def certificate(estimator: Any) -> Outcome:
 def trace(estimator: Any) -> tuple[Point, ...]:
     """The checkpoints."""
 
-    def point(record: Any) -> Point:
-        epochs, seconds, *bounds = (float(getattr(record, name)) for name in FIELDS)
-        return Point(epochs, seconds, *map(finite, bounds))
-
-    return tuple(point(record) for record in estimator.trace_)
+    bounds = ("primal", "dual", "gap", "relative_gap")
+    return tuple(
+        Point(float(record.epochs), float(record.seconds), **{name: finite(getattr(record, name)) for name in bounds})
+        for record in estimator.trace_
+    )
 
 
 def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features | None:

@@ -46,7 +46,8 @@ def _model(path: str) -> dict[str, Any]:
     if hasattr(model, "classes_"):
         facts["classes"] = [label_text(label) for label in model.classes_]
     if (certificate := getattr(model, "certificate_", None)) is not None:
-        facts["lambda"] = _describe.fitted_lam(model)
+        if hasattr(model, "lam_"):  # a SparseSVC of an earlier version need not have it
+            facts["lambda"] = float(model.lam_)
         for name in ("primal", "dual", "relative_gap"):
             facts[name.replace("_", " ")] = _describe.finite(getattr(certificate, name))
         facts |= {"converged": certificate.converged, "reason": certificate.reason}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from pegasos.estimators.nested import Table, inner_parameters, outer_parameters
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import Engine, Options
 from pegasos.fit.fingerprint import fingerprint
@@ -78,6 +79,9 @@ def class_probabilities(scores: Array) -> Array:
 class Estimator(BaseEstimator):  # type: ignore[misc]
     """Base of all estimators; not public."""
 
+    #: The objects that ``solver`` and ``loss`` can be, by name.
+    _objects: ClassVar[Mapping[str, Table]]
+
     C: float
     lam: float | None
     tol: float
@@ -93,6 +97,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: float
 
+    lam_: float
     certificate_: Certificate
     trace_: Trace
 
@@ -100,6 +105,33 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to add those of solver and loss objects, as ``solver__batch_size``.
+
+        Returns
+        -------
+        dict
+        """
+        own: dict[str, Any] = super().get_params(deep=False)
+        return own | inner_parameters(own) if deep else own
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; those of the solver and of the loss as ``solver__batch_size`` or ``loss__epsilon``.
+
+        A solver or loss that was given by name becomes the object of that name, with defaults for all the rest.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**outer_parameters(params, super().get_params(deep=False), self._objects))
+        return self
 
     def _check_number(
         self, name: str, *, low: float, strict: bool, whole: bool = False, none: bool = False, flag: bool = False

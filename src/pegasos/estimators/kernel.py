@@ -180,6 +180,9 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         Weights, for ``kernel="linear"``.
     classes_, class_weight_ : ndarray of shape (n_classes,)
         Labels, and what multiplies C for each.
+    lam_ : float
+        λ of the fit: ``lam``, or what ``C`` came to; of a stream that of its first call. Models that were not fitted
+        here, such as LIBSVM's, have none.
     certificate_ : Certificate
         Objective, lower bound, gap, and why the fit stopped; of several pairs, their sums. Its ``epochs`` are passes
         over the rows, or of SMO, LASVM and SBP as many kernel values as the whole kernel matrix has.
@@ -374,7 +377,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         reason = "only one class has weight"
         gap = 0.0 if P == 0 else 1.0
         self.certificate_, self.trace_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,)), Trace()
-        self.fit_status_, self.n_kernel_evaluations_ = int(not reached), 0
+        self.lam_, self.fit_status_, self.n_kernel_evaluations_ = lam, int(not reached), 0
         self._gamma, self._stream = kernel.gamma, KernelStream(kernel, lam, X.shape[0])
         self._lay_out(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
         self.n_iter_ = np.ones(1, dtype=np.int32)
@@ -610,7 +613,7 @@ n_jobs, max_time, callback, on_interrupt, checkpoint, checkpoint_every
 
     Attributes
     ----------
-    support_, support_vectors_, certificate_, trace_, n_kernel_evaluations_, fit_status_, shape_fit_, coef_, \
+    support_, support_vectors_, lam_, certificate_, trace_, n_kernel_evaluations_, fit_status_, shape_fit_, coef_, \
 n_features_in_, feature_names_in_
         As for :class:`SVC`.
     n_support_ : ndarray of shape (1,)

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from pegasos.kernels import functions
 from pegasos.kernels.functions import NATIVE, Kernel, KernelFunction, checked_values
 from pegasos.kernels.gram import PartRows, padded
 from pegasos.kernels.layout import centre, compact
+from pegasos.losses import LOSSES
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.pair_parts import PairIndices, PairParts
 from pegasos.problems.pairs import PairProblem
@@ -45,6 +47,8 @@ MANY = 200_000
 
 class KernelModel(Estimator):
     """Base of the kernel estimators; not public."""
+
+    _objects = MappingProxyType({"solver": solvers.KERNEL_SOLVERS, "loss": LOSSES})
 
     kernel: str | KernelFunction
     degree: int
@@ -142,6 +146,7 @@ class KernelModel(Estimator):
         misled = INDEFINITE in c.reason and result.engine.indefinite
         if misled or not (c.converged or c.goal_reached or asked_for):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
+        self.lam_ = problem.lam
         self.fit_status_ = int(not (c.converged or c.goal_reached))
         self.shape_fit_ = problem.X.shape
         self.n_kernel_evaluations_ = int(result.engine.evaluations)
@@ -201,7 +206,7 @@ class KernelModel(Estimator):
         assert isinstance(solver, Pegasos)
         solvers.kernel_solver(solver, problem, self._intercept_word)
         coef, b = stream.step(problem, codes, solver, self._seed() + stream.rows)
-        self.certificate_, self.trace_ = stream.certificate(), stream.trace
+        self.lam_, self.certificate_, self.trace_ = stream.lam, stream.certificate(), stream.trace
         self.fit_status_, self.shape_fit_ = 1, (stream.rows, problem.X.shape[1])
         self.n_kernel_evaluations_ = stream.evaluations
         self._gamma, self._stream = problem.kernel.gamma, stream

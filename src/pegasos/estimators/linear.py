@@ -50,7 +50,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
     solver : str or Solver, default="auto"
         "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
-        :mod:`pegasos.solvers` with its own parameters.
+        :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
+        ``solver__batch_size``, say; those of the loss likewise.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
         fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.
@@ -102,6 +103,9 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         Biases.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    lam_ : float
+        λ of the fit: ``lam``, or what ``C`` came to; of a stream that of its first call. Models that were not fitted
+        here, such as LIBLINEAR's, have none.
     certificate_ : Certificate
         Objective, lower bound, gap, and why the fit stopped.
     trace_ : Trace
@@ -338,7 +342,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         Weights.
     intercept_ : ndarray of shape (1,)
         Bias.
-    certificate_, trace_, n_iter_, n_features_in_, feature_names_in_
+    lam_, certificate_, trace_, n_iter_, n_features_in_, feature_names_in_
         As for :class:`LinearSVC`.
 
     Examples

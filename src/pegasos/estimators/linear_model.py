@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import MAX_ITER, Engine
 from pegasos.fit.loop import MAX_TIME, Result
 from pegasos.fit.trace import Checkpoint
-from pegasos.losses import Loss
+from pegasos.losses import LOSSES, Loss
 from pegasos.problems.base import Point
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.dataset import Dataset
@@ -30,6 +31,8 @@ from pegasos.util.threads import thread_count
 
 class LinearModel(Estimator):
     """Base of the linear estimators; not public."""
+
+    _objects = MappingProxyType({"solver": solvers.SOLVERS, "loss": LOSSES})
 
     solver: str | Solver
     max_iter: int
@@ -86,6 +89,7 @@ class LinearModel(Estimator):
         if not result.certificate.converged and result.certificate.reason not in asked_for:
             warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
+        self.lam_ = problem.lam
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
         self._stream = Stream(problem.lam, problem.examples.m)
         return result

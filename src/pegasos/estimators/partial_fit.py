@@ -78,7 +78,7 @@ class Stream:
         inf = float("inf")
         self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
         model.trace_ = self.trace
-        model.n_iter_ = self.calls
+        model.lam_, model.n_iter_ = self.lam, self.calls
         model.certificate_ = Certificate(
             primal=primal,
             dual=-inf,

@@ -15,7 +15,7 @@ from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import CLOSE, MAX_ITER, Engine
 from pegasos.fit.interrupt import Interrupts
 from pegasos.fit.resume import CheckpointFile
-from pegasos.fit.trace import FIELDS, Checkpoint, Trace
+from pegasos.fit.trace import UNNAMED, Checkpoint, Trace
 from pegasos.problems.base import M, Problem
 from pegasos.rows.views import Array
 from pegasos.util.fields import saved
@@ -109,6 +109,14 @@ def run(
             else:
                 loop.save()
     return loop.result(reason)
+
+
+def _saved_trace(own: dict[str, Array]) -> Trace:
+    """The trace of a checkpoint, a column for each of its names; before they had names it was one table."""
+    if "trace" in own:
+        return Trace.of_columns(dict(zip(UNNAMED, saved(own, "trace", (None, len(UNNAMED))).T, strict=True)))
+    names = [name for name in own if name.startswith("trace.")]
+    return Trace.of_columns({name.removeprefix("trace."): saved(own, name, (None,)) for name in names})
 
 
 class _Loop(Generic[M]):
@@ -231,10 +239,7 @@ class _Loop(Generic[M]):
         return len(self.trace) < 2 or now.gap < 0.5 * self.trace[-2].gap
 
     def _checkpoint(self, best: Best[M]) -> Checkpoint:
-        primal, dual = float(best.primal.sum()), float(self.dual.sum())
-        gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
-        relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
-        return Checkpoint(self.engine.epochs, self._seconds(), primal, dual, gap, relative)
+        return Checkpoint.of(self.engine, self._seconds(), float(best.primal.sum()), float(self.dual.sum()))
 
     def _limit(self) -> str | None:
         if self.limits.max_iter is not None and self.engine.epochs >= self.limits.max_iter:
@@ -252,13 +257,12 @@ class _Loop(Generic[M]):
         if self.file is None or not self.interrupts.whole:
             return
         dual, best, count = self.settled
-        records = [[getattr(record, name) for name in FIELDS] for record in self.trace[:count]]
         own = {
             "dual": dual,
-            "trace": np.array(records, dtype=float).reshape(-1, len(FIELDS)),
             "seconds": np.array([self._seconds()]),
             "advanced": np.array([float(self.advanced)]),
         }
+        own |= {f"trace.{name}": column for name, column in self.trace[:count].columns().items()}
         if best is not None:
             own |= {f"best.{name}": array for name, array in self.problem.arrays(best.model).items()}
             own["best.primal"] = best.primal
@@ -270,7 +274,11 @@ class _Loop(Generic[M]):
         self.file.save(arrays, progress)
 
     def _resume(self, file: CheckpointFile) -> bool:
-        """Go on from what the file holds; False if there is none."""
+        """Go on from what the file holds; False if there is none.
+
+        Arrays that nobody asks for are passed over. One that is new, and that files of before lack, is asked for only
+        where it is there, and has a default; see docs/architecture.md.
+        """
         arrays = file.load()
         if arrays is None:
             return False
@@ -282,7 +290,7 @@ class _Loop(Generic[M]):
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
             low, high = float(self.dual.min()), float(self._at_zero().max() * (1 + 1e-6))
             self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
-            trace = saved(own, "trace", (None, len(FIELDS)))
+            trace = _saved_trace(own)
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
             self.advanced = bool(saved(own, "advanced", (1,), low=0, high=1, whole=True)[0])
             best = {k.removeprefix("best."): v for k, v in own.items() if k.startswith("best.")}
@@ -291,7 +299,7 @@ class _Loop(Generic[M]):
             self.engine.restore(engine)
         except ValueError as error:
             raise file.damaged(error) from None
-        self.trace = Trace([Checkpoint(*row) for row in trace.tolist()])
+        self.trace = trace
         self.began = time.perf_counter() - float(seconds[0])
         return True
 

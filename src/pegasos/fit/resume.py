@@ -28,7 +28,10 @@ from pegasos.fit.fingerprint import differences
 from pegasos.rows.views import Array
 from pegasos.util.atomic import probe, replace_file, sweep
 
-FORMAT, VERSION = "pegasos-checkpoint", 2
+FORMAT, VERSION = "pegasos-checkpoint", 3
+
+#: The versions that can be read. In the second the trace was one table without names.
+READABLE = ("2", "3")
 
 #: The types of number a checkpoint may hold, as safetensors calls them.
 DTYPES = ("F64", "I64")
@@ -163,8 +166,8 @@ class CheckpointFile:
             self.written = time.perf_counter()
 
     def damaged(self, why: object) -> ValueError:
-        """The error for a checkpoint whose arrays an engine has refused."""
-        return _damaged(self.path, str(why))
+        """The error for a checkpoint whose arrays loop or engine have refused, though its digest is right."""
+        return _damaged(self.path, str(why), ", or another version of pegasos wrote it")
 
     def done(self, save: Callable[[], None]) -> None:
         """Nothing is left to do: remove the file, or ``save`` once more and leave the removal to who asked for it."""
@@ -202,8 +205,9 @@ def _opened(path: str | os.PathLike[str]) -> Any:
 def _header(path: str | os.PathLike[str], metadata: dict[str, str] | None) -> Header:
     if not metadata or metadata.get("format") != FORMAT:
         raise ValueError(f"{os.fspath(path)!r} is no checkpoint of a fit")
-    if (version := metadata.get("version")) != str(VERSION):
-        raise ValueError(f"checkpoint {os.fspath(path)!r} has format version {version}; this library reads {VERSION}")
+    if (version := metadata.get("version")) not in READABLE:
+        known = " and ".join(READABLE)
+        raise ValueError(f"checkpoint {os.fspath(path)!r} has format version {version}; this library reads {known}")
     try:
         fingerprint, progress = json.loads(metadata["fingerprint"]), json.loads(metadata["progress"])
     except (KeyError, ValueError, RecursionError):
@@ -224,5 +228,5 @@ def _digest(metadata: dict[str, str], arrays: dict[str, Array]) -> str:
     return total.hexdigest()
 
 
-def _damaged(path: str | os.PathLike[str], why: str) -> ValueError:
-    return ValueError(f"checkpoint {os.fspath(path)!r} is damaged ({why}); delete it to start anew")
+def _damaged(path: str | os.PathLike[str], why: str, unless: str = "") -> ValueError:
+    return ValueError(f"checkpoint {os.fspath(path)!r} is damaged ({why}){unless}; delete it to start anew")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Self, overload
 
+import numpy as np
+
+from pegasos.fit.engine import Engine
 from pegasos.rows.views import Array
 
 
@@ -39,8 +42,19 @@ class Checkpoint:
     intercept: Array | None = field(default=None, repr=False, compare=False)
     support: Array | None = field(default=None, repr=False, compare=False)
 
+    @classmethod
+    def of(cls, engine: Engine[Any], seconds: float, primal: float, dual: float) -> Self:
+        """The record of a moment at which the best objective and bound of all parts are these."""
+        gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
+        relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
+        return cls(engine.epochs, seconds, primal, dual, gap, relative)
 
-FIELDS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
+
+#: The numbers of a checkpoint: the columns of a trace.
+FIELDS = tuple(f.name for f in fields(Checkpoint) if f.type == "float")
+
+#: The columns of files that do not name them, the first that there were. This does not change.
+UNNAMED = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
 
 
 class Trace(Sequence[Checkpoint]):
@@ -59,7 +73,7 @@ class Trace(Sequence[Checkpoint]):
 
     def append(self, record: Checkpoint) -> None:
         """Add a checkpoint, without its weights."""
-        self._records.append(Checkpoint(*(getattr(record, name) for name in FIELDS)))
+        self._records.append(Checkpoint(**{name: getattr(record, name) for name in FIELDS}))
 
     def append_thinned(self, record: Checkpoint, most: int = 1000) -> None:
         """Add a checkpoint; beyond ``most`` of them every other one goes, but for the first and the last.
@@ -88,6 +102,27 @@ class Trace(Sequence[Checkpoint]):
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} checkpoints)"
+
+    def columns(self) -> dict[str, Array]:
+        """An array for each number that checkpoints have, by its name."""
+        return {name: np.array([getattr(r, name) for r in self], dtype=np.float64) for name in FIELDS}
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Array]) -> Trace:
+        """The trace that has these columns, which another version may have written.
+
+        Numbers without a column are NaN, and columns that no checkpoint has are left out; ``epochs`` must be there.
+        """
+        if "epochs" not in columns:
+            raise ValueError("the trace lacks the column epochs")
+        epochs = columns["epochs"]
+        if any(column.shape != (len(epochs),) for column in columns.values()):
+            raise ValueError("the columns of the trace differ in length")
+        if not bool(np.all(np.isfinite(epochs) & (epochs >= 0))):
+            raise ValueError("the epochs of the trace should be numbers >= 0")
+        unknown = np.full(len(epochs), np.nan)
+        rows = zip(*(columns.get(name, unknown).tolist() for name in FIELDS), strict=True)
+        return cls([Checkpoint(**dict(zip(FIELDS, row, strict=True))) for row in rows])
 
     def to_frame(self) -> Any:
         """The trace as a pandas DataFrame, a row a checkpoint."""

@@ -352,7 +352,7 @@ on_interrupt, checkpoint, checkpoint_every
     support_, support_vectors_, n_support_, dual_coef_, intercept_, coef_, classes_, class_weight_, n_iter_, \
 n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in_
         Of the compressed model, as for :class:`SVC`.
-    certificate_, trace_
+    lam_, certificate_, trace_
         Of the reference.
     n_reference_support_ : int
         Support vectors of the reference.
@@ -489,7 +489,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         self._gamma = small._gamma
         self.support_ = merged.first[small.support_].astype(np.int32)
         self.shape_fit_ = (len(merged.group), self.n_features_in_)
-        self.certificate_, self.trace_ = reference.certificate_, reference.trace_
+        self.lam_, self.certificate_, self.trace_ = reference.lam_, reference.certificate_, reference.trace_
         self.n_iter_ = reference.n_iter_
         self.fit_status_ = reference.fit_status_
         self.n_kernel_evaluations_ = int(reference.n_kernel_evaluations_ + small.n_kernel_evaluations_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,10 @@ HASHED, BLOCK = 1 << 26, 1 << 12
 PIECE = 1 << 24
 
 Array = npt.NDArray[Any]
+
+#: The metadata of a field that a loss or solver got after a release, with a default that means what was done before:
+#: checkpoints that were written before it came then still belong to their fits.
+LATER = MappingProxyType({"later": True})
 
 
 def digest(*arrays: Array) -> str:
@@ -51,7 +56,11 @@ def _pieces(array: Array) -> Iterator[Array]:
 
 
 def spelled(thing: Any) -> str:
-    """A loss or solver with its parameters, the same for 2, np.int64(2) and np.float64(0.5) or 0.5."""
-    values = ((f.name, getattr(thing, f.name)) for f in fields(thing))
+    """A loss or solver with its parameters, the same for 2, np.int64(2) and np.float64(0.5) or 0.5.
+
+    Fields that are ``LATER`` are left out where they are what they always were.
+    """
+    everything = ((f, getattr(thing, f.name)) for f in fields(thing))
+    values = ((f.name, value) for f, value in everything if not f.metadata.get("later") or value != f.default)
     plain = (f"{name}={value.item() if isinstance(value, np.generic) else value!r}" for name, value in values)
     return f"{type(thing).__name__}({', '.join(plain)})"

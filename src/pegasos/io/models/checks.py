@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,26 @@ class Rule:
     shape: tuple[str | int, ...]
     dtype: str = "float64"
     optional: bool = False
+
+
+def check_names(
+    what: str, found: Any, needed: Collection[str], possible: Collection[str] = (), *, others: bool = False
+) -> None:
+    """Refuse what is no table, lacks a name that is needed, or has one that is unknown, unless ``others`` may be there.
+
+    What was added after a release, and has a default, is ``possible``: files that were written before lack it.
+    """
+    if not isinstance(found, dict):
+        raise ValueError(f"{what} should have {', '.join((*needed, *possible))}")
+    if missing := [name for name in needed if name not in found]:
+        raise ValueError(f"{what} should have {', '.join(needed)}, but lacks {', '.join(missing)}")
+    unknown = [str(name) for name in found if name not in needed and name not in possible]
+    if unknown and not others:
+        known = ", ".join((*needed, *possible))
+        raise ValueError(
+            f"{what} should have {known} and nothing else, but has {', '.join(unknown):.100}; upgrade pegasos if a "
+            "later version wrote it"
+        )
 
 
 def as_array(value: Any, rule: Rule, name: str) -> Array:

@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from pegasos.estimators.kernel import SVC, SVR
 from pegasos.estimators.linear import LinearSVC, LinearSVR
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.trace import FIELDS, Checkpoint, Trace
+from pegasos.fit.trace import UNNAMED, Trace
 from pegasos.io.models import stream as streams
 from pegasos.io.models import support as support_arrays
-from pegasos.io.models.checks import Rule, as_array, checked_array, whole
+from pegasos.io.models.checks import Rule, as_array, check_names, checked_array, whole
 from pegasos.io.models.container import pack, unpack
 from pegasos.io.models.labels import check_labels, decode_labels, encode_labels
 from pegasos.io.models.plain import decode_parameters, encode_parameters, fits, plain
@@ -79,7 +79,7 @@ LAYOUTS = {
             "cv_shares_": Rule(("shares",), optional=True),
             "cv_errors_": Rule(("shares",), optional=True),
         },
-        {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int},
+        {"fit_status_": int, "n_kernel_evaluations_": int, "n_reference_support_": int, "lam_": float},
         classifier=True,
         kernel=True,
         records={"certificate": Certificate, "guarantee": Guarantee},
@@ -89,7 +89,7 @@ LAYOUTS = {
 
 #: What the JSON header has, and what it may have.
 NEEDED = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
-POSSIBLE = {"feature_names", "classes", "certificate", "guarantee", "stream", "kernel"}
+POSSIBLE = {"feature_names", "classes", "certificate", "guarantee", "trace", "stream", "kernel"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -218,8 +218,8 @@ def encode(estimator: Any) -> bytes:
             usual = {f.name for f in fields(kind) if f.default in (None, False) and values[f.name] is f.default}
             header[name] = {key: _number_or_name(value) for key, value in values.items() if key not in usual}
     if (trace := getattr(estimator, "trace_", None)) is not None:
-        rows = [[getattr(point, name) for name in FIELDS] for point in trace]
-        arrays["trace_"] = np.array(rows, dtype=np.float64).reshape(len(rows), len(FIELDS))
+        columns = trace.columns()
+        header["trace"], arrays["trace_"] = list(columns), np.column_stack(list(columns.values()))
     if not layout.kernel and (stream := getattr(estimator, "_stream", None)) is not None:
         header["stream"], sums = streams.encode(stream)
         arrays |= sums
@@ -276,11 +276,14 @@ def decode(file: BinaryIO, size: int) -> Any:
         if name in header:
             state[f"{name}_"] = _record(name, kind, header[name])
     if "trace_" in arrays:
-        state["trace_"] = _trace(arrays.pop("trace_"))
+        state["trace_"] = _trace(arrays.pop("trace_"), header.get("trace", list(UNNAMED)))
     if "stream" in header:
         state["_stream"] = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
+    if (lam := _lam(estimator, state)) is not None:
+        state["lam_"] = lam
     own = {
         "classes": layout.classifier,
+        "trace": "trace_" in state,
         "stream": not layout.kernel,
         "kernel": layout.kernel,
         "guarantee": "guarantee" in layout.records,
@@ -318,6 +321,17 @@ def _scalars(found: Any, layout: Layout) -> dict[str, Any]:
     return dict(found)
 
 
+def _lam(estimator: Any, state: dict[str, Any]) -> float | None:
+    """λ of the fit: what partial_fit goes on with, where rows can follow; None of models that were not fitted here.
+
+    A SparseSVC has it as a number of its own; files that were written before it did have it only if it was given.
+    """
+    if isinstance(estimator, SparseSVC):
+        lam = state.get("lam_", estimator.lam)
+        return None if lam is None else float(lam)
+    return float(state["_stream"].lam) if "_stream" in state else None
+
+
 def _feature_names(found: Any, features: int) -> Array:
     if not fits(found, tuple[str, ...]) or len(found) != features:
         raise ValueError(f"feature_names should be {features} texts")
@@ -327,11 +341,10 @@ def _feature_names(found: Any, features: int) -> Array:
 
 
 def _record(what: str, kind: type, found: Any) -> Any:
+    """A record by the names of its fields: those with a default may be missing, unknown ones only tell more."""
     hints = get_type_hints(kind)
-    needed = {f.name for f in fields(kind) if f.default is MISSING}
-    if not isinstance(found, dict) or not needed <= set(found) <= set(hints):
-        raise ValueError(f"the {what} should have {', '.join(hints)} and nothing else")
-    values = {name: _with_infinities(value) for name, value in found.items()}
+    check_names(f"the {what}", found, [f.name for f in fields(kind) if f.default is MISSING], others=True)
+    values = {f.name: _with_infinities(found[f.name]) for f in fields(kind) if f.name in found}
     for name in values:
         if not fits(values[name], hints[name]):
             raise ValueError(f"the {what}'s {name} is {values[name]!r:.100}")
@@ -346,7 +359,10 @@ def _with_infinities(value: Any) -> Any:
     return {"inf": np.inf, "-inf": -np.inf}.get(value, value) if isinstance(value, str) else value
 
 
-def _trace(array: Array) -> Trace:
-    if array.dtype != np.float64 or array.ndim != 2 or array.shape[1] != len(FIELDS) or np.isnan(array).any():
-        raise ValueError(f"trace_ should be checkpoints × {len(FIELDS)} float64 numbers")
-    return Trace([Checkpoint(*row) for row in array.tolist()])
+def _trace(array: Array, names: Any) -> Trace:
+    """The trace whose columns have these names; NaN is what is not known."""
+    if not fits(names, tuple[str, ...]) or len(set(names)) < len(names):
+        raise ValueError(f"trace={names!r:.200} should be the names of the columns of trace_")
+    if array.dtype != np.float64 or array.ndim != 2 or array.shape[1] != len(names):
+        raise ValueError(f"trace_ should be checkpoints × {len(names)} float64 numbers")
+    return Trace.of_columns(dict(zip(names, array.T, strict=True)))

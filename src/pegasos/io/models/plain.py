@@ -13,20 +13,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from pegasos.estimators.kernel_model import KernelModel
-from pegasos.losses import LOSSES, Loss
-from pegasos.solvers import KERNEL_SOLVERS, SOLVERS, KernelSolver, Solver
+from pegasos.estimators.base import Estimator
+from pegasos.estimators.nested import Table
 
 #: Parameters that are no part of a model. A callback is code; a checkpoint is a file that the next fit would write, and
 #: whoever made a model file shall not choose which.
 LEFT_OUT = frozenset({"callback", "checkpoint", "checkpoint_every"})
-
-Table = dict[str, type[Loss]] | dict[str, type[Solver]] | dict[str, type[KernelSolver | Solver]]
-
-
-def tables(kind: type) -> dict[str, Table]:
-    """The tables that an estimator class's parameters can be objects of."""
-    return {"loss": LOSSES, "solver": KERNEL_SOLVERS if issubclass(kind, KernelModel) else SOLVERS}
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -57,7 +49,7 @@ def plain(value: Any) -> Any:
 def encode_parameters(estimator: Any) -> dict[str, Any]:
     """The parameters of an estimator as plain data, but for those left out."""
     found: dict[str, Any] = {}
-    table = tables(type(estimator))
+    table = estimator._objects
     for name, value in estimator.get_params(deep=False).items():
         if name in LEFT_OUT:
             continue
@@ -81,13 +73,13 @@ def encode_parameters(estimator: Any) -> dict[str, Any]:
     return found
 
 
-def decode_parameters(kind: type, found: Any) -> dict[str, Any]:
+def decode_parameters(kind: type[Estimator], found: Any) -> dict[str, Any]:
     """The keyword arguments that plain data mean for an estimator class; absent ones keep their defaults."""
     if not isinstance(found, dict):
         raise ValueError(f"parameters should be an object, not {found!r:.100}")
-    hints = {name: hint for name, hint in get_type_hints(kind.__init__).items() if name not in LEFT_OUT}  # type: ignore[misc]
+    hints = {name: hint for name, hint in get_type_hints(kind.__init__).items() if name not in LEFT_OUT}
     hints |= {"random_state": int | None} if "random_state" in hints else {}
-    result, table = {}, tables(kind)
+    result, table = {}, kind._objects
     for name, value in found.items():
         if name not in hints or name == "return":
             raise ValueError(
@@ -112,7 +104,7 @@ def _encode_object(name: str, value: Any, table: Table) -> dict[str, Any]:
     return {"name": key} | {field.name: plain(getattr(value, field.name)) for field in fields(value)}
 
 
-def _decode_object(name: str, found: Any, table: Table) -> Loss | Solver | KernelSolver:
+def _decode_object(name: str, found: Any, table: Table) -> Any:
     if not isinstance(found, dict) or not isinstance(key := found.get("name"), str) or key not in table:
         raise ValueError(f"parameter {name}={found!r:.200} names none of {', '.join(table)}")
     kind = table[key]

@@ -15,14 +15,16 @@ import numpy as np
 from pegasos.estimators.averages import Averages, Sum
 from pegasos.estimators.partial_fit import Stream
 from pegasos.fit.trace import Trace
-from pegasos.io.models.checks import Rule, checked_array, real, whole
+from pegasos.io.models.checks import Rule, check_names, checked_array, real, whole
 from pegasos.io.models.plain import fits, plain
 from pegasos.rows.views import Array
 from pegasos.solvers.units import Seen
 
 NUMBERS = ("lam", "rows", "t0", "seconds")
-#: What files of the first versions do not have.
+#: What files may lack: then it is as at the beginning of a stream.
 LATER = ("steps", "seen", "averages")
+#: How many numbers every ``seen`` has.
+SEEN = 5
 
 
 def encode(stream: Stream) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -41,8 +43,7 @@ def encode(stream: Stream) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def decode(found: Any, arrays: dict[str, Array], trace: Trace | None, features: int) -> Stream:
     """Where ``partial_fit`` goes on: from the weights, as after a fit, with the step sizes it had got to."""
-    if not isinstance(found, dict) or set(found) not in ({*NUMBERS}, {*NUMBERS, *LATER}):
-        raise ValueError(f"stream={found!r:.200} should have {', '.join((*NUMBERS, *LATER))} and nothing else")
+    check_names(f"stream={found!r:.200}", found, NUMBERS, LATER)
     stream = Stream(real(found, "lam"), whole(found, "rows", low=1))
     if stream.lam == 0:
         raise ValueError("the stream's lam should be a number > 0")
@@ -53,22 +54,24 @@ def decode(found: Any, arrays: dict[str, Array], trace: Trace | None, features: 
         stream.calls = int(stream.trace[-1].epochs) if len(stream.trace) else 0
     if "steps" in found:
         stream.steps = real(found, "steps")
+    if "seen" in found:
         stream.seen = tuple(_seen(found["seen"]))
-        if found["averages"] is not None:
-            stream.last, averages = _averages(found["averages"], arrays, features)
-            stream.averages = averages.plain()
+    if found.get("averages") is not None:
+        stream.last, averages = _averages(found["averages"], arrays, features)
+        stream.averages = averages.plain()
     return stream
 
 
 def _seen(found: Any) -> Seen:
-    if not fits(found, tuple[float, ...]) or len(found) != len(Seen._fields) or min(found[:3] + found[4:]) < 0:
-        raise ValueError(f"the stream's seen={found!r:.200} should be {len(Seen._fields)} numbers: {Seen._fields}")
+    """What the first numbers of it are; those that came later have defaults."""
+    names, most = ", ".join(Seen._fields), len(Seen._fields)
+    if not fits(found, tuple[float, ...]) or not SEEN <= len(found) <= most or min(found[:3] + found[4:]) < 0:
+        raise ValueError(f"the stream's seen={found!r:.200} should be {most} numbers: {names}")
     return Seen(*map(float, found))
 
 
 def _averages(found: Any, arrays: dict[str, Array], features: int) -> tuple[tuple[Array, Array], Averages]:
-    if not isinstance(found, dict) or set(found) != {"rows", "steps"}:
-        raise ValueError(f"the stream's averages={found!r:.200} should have rows and steps and nothing else")
+    check_names(f"the stream's averages={found!r:.200}", found, ("rows", "steps"))
     for name, hint in (("rows", tuple[int, ...]), ("steps", tuple[float, ...])):
         values = found[name]
         if not fits(values, hint) or len(values) != 3 or min(values) < 0 or max(values) > 2**53:

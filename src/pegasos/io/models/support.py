@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos.estimators.kernel_partial_fit import KernelStream
-from pegasos.io.models.checks import Rule, as_array, checked_array, real
+from pegasos.io.models.checks import Rule, as_array, check_names, checked_array, real
 from pegasos.io.models.plain import fits, plain
 from pegasos.kernels import functions as kernel_functions
 from pegasos.kernels.functions import Kernel
@@ -25,6 +25,8 @@ from pegasos.rows.views import Array, examples
 LAYOUTS = ("none", "dense", "csr")
 FORMS = ("ovo", "ovr")
 PARTS = ("data", "indices", "indptr")
+#: What every entry ``kernel`` of a header has.
+NAMES = ("layout", "gamma", "lam", "fitted_shape", "multiclass")
 
 #: Columns that sparse support vectors may have: scoring lays eight of them out densely, 64 bytes a column.
 WIDEST = 2**25
@@ -67,9 +69,7 @@ def form_of(estimator: Any) -> str:
 
 def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> dict[str, Any]:
     """The attributes of a kernel machine, all of them checked; what is used of ``arrays`` is taken out."""
-    names = {"layout", "gamma", "lam", "fitted_shape", "multiclass"}
-    if not isinstance(found, dict) or set(found) - {"tie_order"} != names:
-        raise ValueError(f"kernel={found!r:.200} should have {', '.join(sorted(names))} and nothing else")
+    check_names(f"kernel={found!r:.200}", found, NAMES, ("tie_order",))
     _count_functions(estimator, found, sizes)
     state: dict[str, Any] = {"_gamma": real(found, "gamma")}
     dual = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
