@@ -298,12 +298,12 @@ def test_the_core_looks_at_no_other_parts():
 @pytest.mark.parametrize("kind", [0, 1])
 def test_a_point_is_a_copy_where_the_state_may_be_asked_for(kind):
     for resumable in (True, False):
-        engine = SMO().engine(many()[kind], tol=1e-3, max_steps=None, seed=0)
+        engine = SMO().engine(many()[kind], Options(tol=1e-3))
         engine.resumable = resumable
-        assert not np.shares_memory(engine.point().coef, engine.gamma)  # the fit goes on
+        assert not np.shares_memory(engine.point().model.coef, engine.gamma)  # the fit goes on
         while not engine.due(1e-3):
             engine.advance()
-        assert np.shares_memory(engine.point().coef, engine.gamma) == (not resumable)
+        assert np.shares_memory(engine.point().model.coef, engine.gamma) == (not resumable)
 
 
 def test_steps_are_limited_for_each_pair():

@@ -21,7 +21,7 @@ from pegasos.estimators import kernel
 from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
-from pegasos.solvers import resolve_kernel
+from pegasos.solvers import resolve
 
 
 def features(K):
@@ -484,7 +484,7 @@ def test_bad_data_are_refused_by_name():
     with pytest.raises(ValueError, match="working_set"):
         SMO(working_set=2)
     with pytest.raises(ValueError, match="unknown"):
-        resolve_kernel("none")
+        resolve("none", "kernel")
 
 
 def test_many_small_pairs_are_all_solved():

@@ -20,7 +20,7 @@ from sklearn.metrics import pairwise
 
 from pegasos import SVC, SVR, LinearSVC, LinearSVR
 from pegasos.losses import LOSSES
-from pegasos.solvers import KERNEL_SOLVERS, SBP, SOLVERS, Auto, KernelSolver, Nystroem, resolve_kernel
+from pegasos.solvers import KERNEL_SOLVERS, SBP, SOLVERS, Auto, KernelSolver, Nystroem, resolve
 
 LAM, FEATURE, GAMMA = 0.02, 0.7, 0.6
 
@@ -57,7 +57,7 @@ def linear_cases():
 
 def kernel_cases():
     for solver in names(KERNEL_SOLVERS, *MORE_KERNEL):
-        able = resolve_kernel(solver)
+        able = resolve(solver, "kernel")
         for loss in CASES:
             for intercept in able.intercepts:
                 if loss.name in able.losses:
@@ -149,13 +149,14 @@ def test_linear_machines(solver, loss, intercept, limits):
 def test_linear_machines_of_several_classes(solver):
     loss = next(cls() for cls in LOSSES.values() if cls.kind == "margin" and cls.name in SOLVERS[solver].losses)
     X, y, weight = rows(loss, 3)
-    model = fitted(LinearSVC(solver=solver, loss=loss, **settings("unregularized", max_iter=20)), X, y, weight)
+    intercept, bias = ("unregularized", "free") if "unregularized" in SOLVERS[solver].intercepts else ("feature",) * 2
+    model = fitted(LinearSVC(solver=solver, loss=loss, **settings(intercept, max_iter=20)), X, y, weight)
     P, star = 0.0, 0.0
     for k, (w, b) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
         t = np.where(y == k, 1.0, -1.0)
         CLASSES[tuple(t.tolist())] = (3,)
-        star += optimum(loss, "free", tuple(t.tolist()))
-        P += value(loss, X @ w + b, t, weight, float(w @ w), b, "free")
+        star += optimum(loss, bias, tuple(t.tolist()))
+        P += value(loss, X @ w + b, t, weight, float(w @ w), b, bias)
     sandwiched(model.certificate_, star, P)
 
 
@@ -198,7 +199,7 @@ def test_kernel_machines(solver, loss, intercept, limits, small, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", names(KERNEL_SOLVERS, *MORE_KERNEL), ids=str)
 def test_kernels(solver, kind, kernel, given):
-    able = resolve_kernel(solver)
+    able = resolve(solver, "kernel")
     losses = [cls() for cls in LOSSES.values() if cls.kind in KINDS[kind] and cls.name in able.losses]
     if not losses or (given == "precomputed" and isinstance(able, Nystroem)):
         return
@@ -215,7 +216,9 @@ def test_kernels(solver, kind, kernel, given):
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("solver", names(KERNEL_SOLVERS, *MORE_KERNEL), ids=str)
 def test_kernel_machines_of_several_classes(solver, multi_class):
-    loss = next(cls() for cls in LOSSES.values() if cls.name in resolve_kernel(solver).losses and cls.kind == "margin")
+    loss = next(
+        cls() for cls in LOSSES.values() if cls.name in resolve(solver, "kernel").losses and cls.kind == "margin"
+    )
     X, y, weight = rows(loss, 3)
     weight = np.ones(len(y))  # of pairs of classes the total weight is that of all
     model = fitted(kernel_model(solver, loss, "unregularized", multi_class=multi_class, tol=1e-2), X, y, weight)
@@ -235,6 +238,6 @@ def test_kernel_machines_of_several_classes(solver, multi_class):
 
 def test_the_loops_leave_nobody_out():
     assert {solver if isinstance(solver, str) else solver.name for solver, *_ in linear_cases()} == set(SOLVERS)
-    assert {resolve_kernel(solver).name for solver, *_ in kernel_cases()} == set(KERNEL_SOLVERS)
+    assert {resolve(solver, "kernel").name for solver, *_ in kernel_cases()} == set(KERNEL_SOLVERS)
     assert issubclass(SOLVERS["auto"], Auto)
-    assert all(isinstance(resolve_kernel(solver), KernelSolver) for solver in KERNEL_SOLVERS)
+    assert all(isinstance(resolve(solver, "kernel"), KernelSolver) for solver in KERNEL_SOLVERS)

@@ -22,7 +22,7 @@ from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
-from pegasos.solvers import kernel_solver, resolve_kernel
+from pegasos.solvers import kernel_solver, resolve
 
 CODES = {"iid": 0, "fixed": 1, "permutation": 2}
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
@@ -41,7 +41,7 @@ def safe_t0(loss):
 
 
 def engine_of(p, solver, *, tol=-1.0, max_steps=10**6, seed=0):
-    return resolve_kernel(solver).engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
+    return resolve(solver, "kernel").engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
 
 
 def certify(p, engine, tol=1e-3):

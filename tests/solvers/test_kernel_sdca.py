@@ -16,7 +16,7 @@ from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
-from pegasos.solvers import resolve_kernel
+from pegasos.solvers import resolve
 
 RBF = Kernel("rbf", 0.5)
 
@@ -24,7 +24,7 @@ every = pytest.mark.parametrize("loss", SCALAR, ids=repr)
 
 
 def engine_of(p, solver=None, *, tol=-1.0, max_steps=10**6, seed=0):
-    return resolve_kernel(solver or SDCA()).engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
+    return resolve(solver or SDCA(), "kernel").engine(p, Options(tol=tol, max_steps=max_steps, seed=seed))
 
 
 def solve(p, tol, max_steps=10_000):

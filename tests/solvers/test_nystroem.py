@@ -14,7 +14,7 @@ from sklearn.metrics import pairwise
 from pegasos import SVC, SVR, LinearSVC, Nystroem
 from pegasos.estimators import kernel_model
 from pegasos.fit.engine import Options
-from pegasos.solvers import NystroemWarning, resolve_kernel
+from pegasos.solvers import NystroemWarning, resolve
 
 ALL = Nystroem(n_components=10_000)
 GAMMA = 0.5
@@ -213,7 +213,7 @@ def test_limits_and_checkpoints(tmp_path):
         (lambda: SVC(random_state="x", solver=ALL).fit([[0.0], [1.0]], [0, 1]), "random_state='x'"),
         (lambda: SVC(kernel="poly", gamma=1e200, solver=ALL).fit([[1.0], [2.0]], [0, 1]), "kernel of rows 0 and 0"),
         (lambda: LinearSVC(solver=ALL).fit([[0.0], [1.0]], [0, 1]), "unknown"),
-        (lambda: resolve_kernel(Nystroem), "parentheses"),
+        (lambda: resolve(Nystroem, "kernel"), "parentheses"),
     ],
 )
 def test_bad_requests_are_refused_by_name(make, words):

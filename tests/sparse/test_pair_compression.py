@@ -14,7 +14,8 @@ from pegasos.kernels.gram import provider
 from pegasos.kernels.pairs import PairMachine, class_starts, pair_count
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
-from pegasos.sparse import _merged, _rearranged, pair_stacks
+from pegasos.sparse import pair_stacks
+from pegasos.sparse.compress import _merged, _rearranged
 from pegasos.sparse.pair_stacks import stacks
 from pegasos.sparse.published import slant_loss
 from pegasos.sparse.reference import PairsOfClasses

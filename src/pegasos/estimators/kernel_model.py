@@ -86,7 +86,7 @@ class KernelModel(Estimator):
             raise ValueError(f"max_iter={self.max_iter!r} must be a whole number >= 1, or -1 for no limit")
         self._check_intercept()
         functions.check_parameters(self.kernel, self.degree, self.gamma, self.coef0)
-        solvers.resolve_kernel(self.solver)
+        solvers.resolve(self.solver, "kernel")
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
         """Validated X: rows, or the values of a precomputed kernel."""

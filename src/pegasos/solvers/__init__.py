@@ -4,6 +4,8 @@ Estimators take a name (``solver="sdca"``) for the defaults, or an object
 (``solver=Pegasos(batch_size=64, projection=True)``). ``solver="auto"`` chooses by the size and hardness of the problem.
 """
 
+from typing import Any, Literal, overload
+
 from pegasos.problems.kernel import KernelProblem
 from pegasos.solvers.base import KernelSolver, Solver
 from pegasos.solvers.kernel.batch_perceptron import SBP
@@ -40,57 +42,64 @@ __all__ = [
     "Solver",
 ]
 
-#: Every solver by its name.
-SOLVERS: dict[str, type[Solver]] = {
-    cls.name: cls for cls in (Auto, Pegasos, Norma, SGD, SDCA, CuttingPlane, InteriorPoint, SmoothedNewton)
+Kind = Literal["linear", "kernel"]
+
+#: (solver, kind of problem) → what makes its engines: the solver itself, or what holds it and knows kernels.
+METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
+    (Auto, "linear"): Auto,
+    (Pegasos, "linear"): Pegasos,
+    (Norma, "linear"): Norma,
+    (SGD, "linear"): SGD,
+    (SDCA, "linear"): SDCA,
+    (CuttingPlane, "linear"): CuttingPlane,
+    (InteriorPoint, "linear"): InteriorPoint,
+    (SmoothedNewton, "linear"): SmoothedNewton,
+    (SMO, "kernel"): SMO,
+    (Pegasos, "kernel"): KernelPegasos,
+    (SDCA, "kernel"): KernelSDCA,
+    (LASVM, "kernel"): LASVM,
+    (SBP, "kernel"): SBP,
+    (Nystroem, "kernel"): Nystroem,
 }
 
+#: Every solver by its name, of linear and of kernel machines.
+SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls, kind in METHODS if kind == "linear"}
+KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {cls.name: cls for cls, kind in METHODS if kind == "kernel"}
 
-#: Every solver of kernel machines by its name; two of them are for linear machines, too.
-KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {
-    cls.name: cls for cls in (SMO, Pegasos, SDCA, LASVM, SBP, Nystroem)
-}
+#: What ``solver="auto"`` is where the problem is not known yet.
+_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO}
 
 
-def resolve(solver: str | Solver) -> Solver:
-    """The solver object that a user's ``solver`` means."""
-    if isinstance(solver, Solver):
-        return solver
-    if isinstance(solver, str) and solver in SOLVERS:
-        return SOLVERS[solver]()
-    hint = did_you_mean(solver, SOLVERS) if isinstance(solver, str) else ""
-    if isinstance(solver, type) and issubclass(solver, Solver):
+@overload
+def resolve(solver: str | Solver | KernelSolver, kind: Literal["linear"] = "linear") -> Solver: ...
+@overload
+def resolve(solver: str | Solver | KernelSolver, kind: Literal["kernel"]) -> KernelSolver: ...
+def resolve(solver: Any, kind: Kind = "linear") -> Any:
+    """What solves problems of a kind for a user's ``solver``: a name, or an object."""
+    names = ("auto", *(name for name in (SOLVERS if kind == "linear" else KERNEL_SOLVERS) if name != "auto"))
+    found = solver
+    if isinstance(solver, str) and solver in names:
+        found = _AUTO[kind]() if solver == "auto" else (SOLVERS if kind == "linear" else KERNEL_SOLVERS)[solver]()
+    if isinstance(found, Solver if kind == "linear" else KernelSolver):
+        return found
+    if (method := METHODS.get((type(found), kind))) is not None:
+        return method(found)
+    hint = did_you_mean(solver, names) if isinstance(solver, str) else ""
+    if isinstance(solver, type) and (solver, kind) in METHODS:
         hint = f" (did you mean {solver.__name__}(), with parentheses?)"
-    raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(SOLVERS)} or a pegasos.solvers object{hint}")
+    elif (type(found), "linear") in METHODS or (isinstance(solver, str) and solver in SOLVERS):
+        hint = "; that one is for the linear estimators"
+    elif (type(found), "kernel") in METHODS or (isinstance(solver, str) and solver in KERNEL_SOLVERS):
+        hint = "; that one is for the kernel estimators"
+    what = "a pegasos.solvers object" + " for kernels" * (kind == "kernel")
+    raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(names)} or {what}{hint}")
 
 
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
     """The solver for a problem, refused if it cannot do it; "auto" is SMO where that can, else SDCA, or Pegasos."""
-    found = resolve_kernel(solver)
+    found = resolve(solver, "kernel")
     able = problem.loss.name in found.losses and intercept in found.intercepts
     if isinstance(solver, str) and solver == "auto" and not able:
         found = KernelPegasos(Pegasos()) if intercept == "subgradient" else KernelSDCA(SDCA())
     found.check(problem, intercept)
     return found
-
-
-def resolve_kernel(solver: str | Solver | KernelSolver) -> KernelSolver:
-    """The solver object that a user's ``solver`` means for a kernel machine; "auto" is SMO, where that can."""
-    found = solver
-    if isinstance(solver, str) and solver in ("auto", *KERNEL_SOLVERS):
-        found = SMO() if solver == "auto" else KERNEL_SOLVERS[solver]()
-    if isinstance(found, KernelSolver):
-        return found
-    if isinstance(found, Pegasos):
-        return KernelPegasos(found)
-    if isinstance(found, SDCA):
-        return KernelSDCA(found)
-    names = ("auto", *KERNEL_SOLVERS)
-    hint = did_you_mean(solver, names) if isinstance(solver, str) else ""
-    if isinstance(solver, type) and issubclass(solver, KernelSolver | Pegasos | SDCA):
-        hint = f" (did you mean {solver.__name__}(), with parentheses?)"
-    elif isinstance(solver, Solver) or (isinstance(solver, str) and solver in SOLVERS):
-        hint = "; that one is for the linear estimators"
-    raise ValueError(
-        f"solver={solver!r} is unknown; it can be {', '.join(names)} or a pegasos.solvers object for kernels{hint}"
-    )
