@@ -7,10 +7,10 @@ Python does is done once for a class.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows, padded
 from pegasos.problems.pair_parts import PairParts
@@ -58,7 +58,7 @@ class PairVisits:
         self._strip: tuple[int, int, int, Array] | None = None
         self._room = np.empty(0)
 
-    def visit(self, core: Any, gamma: Array, k: int, budget: int) -> tuple[int, int]:
+    def visit(self, core: _core.WholeSMO, gamma: Array, k: int, budget: int) -> tuple[int, int]:
         """Pair k, and some that follow, with dual variables in the table ``gamma``; the last pair, and how it ended."""
         parts = self.parts
         i, j = parts.pair(k)

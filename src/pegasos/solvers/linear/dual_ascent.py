@@ -139,7 +139,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         """
         problem = self.problem
         some = np.linspace(0, problem.examples.m - 1, min(problem.examples.m, 1000)).astype(np.int64)
-        now = np.asarray(problem.examples.rows.scores(W, self._biases(), problem.threads, some))
+        now = problem.examples.rows.scores(W, self._biases(), problem.threads, some)
         slack = 3 * float(np.sqrt(np.nanmean((now - Z[some]) ** 2)))
         for solver, part in self.lanes.parts():
             solver.leave_out(np.ascontiguousarray(Z[:, part]), slack)
