@@ -12,7 +12,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import PartRows, padded
+from pegasos.kernels.gram import NativeRows, PartRows, padded
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
@@ -34,7 +34,7 @@ class DoubleValues:
 
     def block(self, rows: Array, cols: Array, out: Array) -> Array:
         """K of these rows and columns, in ``out``, padded to a multiple of eight columns."""
-        values = np.asarray(self.rows.block(rows, cols, out))
+        values = self.rows.block(rows, cols, out)
         if self._overflows:
             check_values(values[:, : len(cols)], rows, cols)
         return values
@@ -42,8 +42,9 @@ class DoubleValues:
     @cached_property
     def _overflows(self) -> bool:
         """Whether there can be values that are not finite."""
-        kernel = self.kernel
-        return not kernel.native or not kernel.bounded(float(np.asarray(self.rows.double.norms()).max(initial=0.0)))
+        if not isinstance(self.rows, NativeRows):
+            return True
+        return not self.kernel.bounded(float(self.rows.double.norms().max(initial=0.0)))
 
 
 class PairVisits:

@@ -75,7 +75,7 @@ class Basis:
     @cached_property
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
-        return np.asarray(self.rows.diagonal())
+        return self.rows.diagonal()
 
     @cached_property
     def _given(self) -> _core.KernelRows:
