@@ -62,7 +62,7 @@ def refuse_vague(tree: ast.Module) -> None:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
-            args = [a for a in (*node.args.args, *node.args.kwonlyargs) if a.arg != "self"]
+            args = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg != "self"]
             types = [*(a.annotation for a in args), node.returns]
             if any(t is None or vague(t) for t in types):
                 found.append(ast.unparse(node))
