@@ -24,14 +24,17 @@ from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
-
+{more}
 """
+
+#: Needed now and then. Python 3.13 has capsules in types; type checkers know this name for every version.
+CAPSULE = "from typing_extensions import CapsuleType\n"
 
 #: Names that stand for any type at all, or for a container of anything.
 VAGUE = {"Any", "Callable", "Iterable", "Sequence", "dict", "frozenset", "list", "object", "set", "tuple"}
 
 #: What the generator imports, and HEAD in its stead.
-IMPORTS = {"annotations", "Annotated", "NDArray", "numpy", "overload"}
+IMPORTS = {"annotations", "Annotated", "CapsuleType", "NDArray", "numpy", "overload", "types"}
 
 
 class Tidy(ast.NodeTransformer):
@@ -44,6 +47,9 @@ class Tidy(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id == "NDArray":
             return ast.Subscript(node.value, self.visit(node.slice), node.ctx)
         return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return ast.Name(node.attr, node.ctx) if node.attr == "CapsuleType" else self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == "NDArray":  # of any type
@@ -81,7 +87,8 @@ def tidied(generated: str) -> str:
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr)]
     tree = Tidy().visit(tree)
     refuse_vague(tree)
-    text = HEAD + ast.unparse(tree)
+    body = ast.unparse(tree)
+    text = HEAD.format(more=CAPSULE if "CapsuleType" in body else "") + body
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(STUB), "-"]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
