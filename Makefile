@@ -7,13 +7,14 @@ CPP := $(shell find cpp fuzz -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed, on all cores.
 TESTS := -n auto --dist worksteal --pyargs tests pegasos
 
-.PHONY: help demo test test-all test-lowest lint format bench docs sanitize fuzz fuzz-models clean
+.PHONY: help demo test test-all test-lowest lint stub format bench docs sanitize fuzz fuzz-models clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
 	@echo "make test      install, check style and types, run the tests"
 	@echo "make test-all  the same with the slow tests, then make test-lowest"
 	@echo "make test-lowest  the tests with the lowest versions of all dependencies that pyproject.toml declares"
+	@echo "make stub      write the types of the C++ core anew, after a change in cpp/bind/"
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
 	@echo "make fuzz      throw random files at the svmlight reader, under sanitizers, for FUZZ_SECONDS (needs clang)"
 	@echo "make fuzz-models  the same for model files (FUZZ_SECONDS, 600)"
@@ -37,6 +38,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	$(BIN)/python tools/core_stub.py --check
 	$(BIN)/mypy
 
 test: lint
@@ -55,6 +57,10 @@ test-lowest:
 	.venv-lowest/bin/python tools/lowest.py > .venv-lowest/lowest.txt
 	.venv-lowest/bin/pip install --quiet --constraint .venv-lowest/lowest.txt ".[test]"
 	.venv-lowest/bin/python -m pytest -p no:cacheprovider $(TESTS)
+
+# The types of the core as installed, for the type checker; make lint compares.
+stub: $(STAMP)
+	$(BIN)/python tools/core_stub.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -1,9 +1,11 @@
 // Kernel rows, blocks and scores, and the working set of SMO.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "objects.hpp"
 #include "pegasos/kernel/layout.hpp"
@@ -95,8 +97,8 @@ void cross(const KernelRowsObject& a, const KernelRowsObject& x, MutableMatrix<R
     kernel_cross<Real>(a.rows, x.rows, out.data(), std::int64_t(out.shape(1)), threads);
 }
 
-nb::tuple pull(const KernelRowsObject& a, Vector<double> coef, const KernelRowsObject& z, int threads,
-               bool single) {
+std::tuple<OutVector, OutMatrix> pull(const KernelRowsObject& a, Vector<double> coef,
+                                      const KernelRowsObject& z, int threads, bool single) {
     if (a.rows.cols() != z.rows.cols()) throw std::invalid_argument("rows of different widths");
     check_length(coef, a.rows.rows(), "coef");
     OutVector value = new_vector(z.rows.rows());
@@ -106,7 +108,7 @@ nb::tuple pull(const KernelRowsObject& a, Vector<double> coef, const KernelRowsO
         (single ? kernel_pull<float> : kernel_pull<double>)(a.rows, coef.data(), z.rows, value.data(),
                                                             towards.data(), threads);
     }
-    return nb::make_tuple(value, towards);
+    return {std::move(value), std::move(towards)};
 }
 
 template <class Real>
@@ -139,9 +141,11 @@ void renumbered(const RowsObject& x, Vector<std::int32_t> rank, Index indptr,
 }
 
 template <class Real>
-nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<double> g,
-                      MutableVector<double> a, Vector<double> lo, Vector<double> hi, std::int64_t k,
-                      double relative, double absolute, std::int64_t max_steps) {
+std::tuple<std::int64_t, double, double, bool> solve_block(Matrix<Real> K, Vector<double> diagonal,
+                                                           MutableVector<double> g, MutableVector<double> a,
+                                                           Vector<double> lo, Vector<double> hi,
+                                                           std::int64_t k, double relative, double absolute,
+                                                           std::int64_t max_steps) {
     const std::int64_t stride = std::int64_t(K.shape(1));
     if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 8 || k > stride)
         throw std::invalid_argument("K must have k rows, padded to a multiple of eight columns");
@@ -158,7 +162,7 @@ nb::tuple solve_block(Matrix<Real> K, Vector<double> diagonal, MutableVector<dou
                 .smo_block({k, stride, K.data(), diagonal.data(), lo.data(), hi.data(), g.data(), a.data(),
                             up.data(), low.data(), relative, absolute, max_steps});
     }
-    return nb::make_tuple(r.steps, r.first, r.last, r.indefinite);
+    return {r.steps, r.first, r.last, r.indefinite};
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 // The scans of LASVM.
 #include "pegasos/kernel/lasvm.hpp"
 
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
 #include "arrays.hpp"
 
 namespace pegasos::bind {
@@ -40,7 +44,7 @@ void register_lasvm(nb::module_& m) {
             const LasvmSet set =
                 set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, gamma, F);
             const LasvmExtremes found = lasvm_extremes(set, members.data(), rounding);
-            return nb::make_tuple(found.top, found.bottom, found.finite);
+            return std::tuple{found.top, found.bottom, found.finite};
         },
         strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("gamma"),
         strict("F"), "rounding"_a);

@@ -37,6 +37,12 @@ RowsObject csr(Vector<T> data, Vector<I> indices, Vector<I> indptr, std::int64_t
             guards_of(mapped, data, indices, indptr)};
 }
 
+// What a look at every row has found.
+struct InspectionObject {
+    Inspection found;
+    OutVector squared_norms;
+};
+
 bool torn(const RowsObject& r) {
     return std::any_of(r.guards.begin(), r.guards.end(), [](const auto& g) { return g->torn(); });
 }
@@ -79,6 +85,15 @@ void register_passes(nb::module_& m) {
     using namespace nb::literals;
     const auto strict = [](const char* name) { return nb::arg(name).noconvert(); };
 
+    nb::class_<InspectionObject>(m, "Inspection")
+        .def_ro("squared_norms", &InspectionObject::squared_norms, nb::rv_policy::automatic)
+        .def_prop_ro("bad_value_row", [](const InspectionObject& x) { return x.found.bad_value_row; })
+        .def_prop_ro("bad_value_col", [](const InspectionObject& x) { return x.found.bad_value_col; })
+        .def_prop_ro("bad_index_row", [](const InspectionObject& x) { return x.found.bad_index_row; })
+        .def_prop_ro("bad_index", [](const InspectionObject& x) { return x.found.bad_index; })
+        .def_prop_ro("bad_pointer_row", [](const InspectionObject& x) { return x.found.bad_pointer_row; })
+        .def_prop_ro("repeated", [](const InspectionObject& x) { return x.found.repeated; });
+
     nb::class_<RowsObject>(m, "Rows")
         .def_static("dense", &dense<float>, strict("a"), "mapped"_a = false)
         .def_static("dense", &dense<double>, strict("a"), "mapped"_a = false)
@@ -105,15 +120,7 @@ void register_passes(nb::module_& m) {
                 refuse_torn(r);
                 r.digest = found.digest;
                 r.norms = norms;
-                nb::dict d;
-                d["squared_norms"] = norms;
-                d["bad_value_row"] = found.bad_value_row;
-                d["bad_value_col"] = found.bad_value_col;
-                d["bad_index_row"] = found.bad_index_row;
-                d["bad_index"] = found.bad_index;
-                d["bad_pointer_row"] = found.bad_pointer_row;
-                d["repeated"] = found.repeated;
-                return d;
+                return InspectionObject{found, std::move(norms)};
             },
             "threads"_a)
         .def(

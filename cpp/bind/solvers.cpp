@@ -1,7 +1,12 @@
 // The solvers, with their data kept alive for as long as they borrow it.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 
 #include <optional>
+#include <tuple>
+#include <variant>
 
 #include "objects.hpp"
 #include "pegasos/linear/pegasos.hpp"
@@ -10,44 +15,49 @@
 namespace pegasos::bind {
 namespace {
 
+using SomeLoss = std::variant<const LossObject*, const JointLossObject*>;
+// float64 values (one output), or int32 labels (several).
+using SomeTargets = std::variant<Vector<double>, Vector<std::int32_t>>;
+using SomeWeight = std::optional<Vector<double>>;
+using StateDict = nb::typed<nb::dict, nb::str, OutVector>;
+using GivenState = nb::typed<nb::dict, nb::str, Vector<double>>;
+
 template <class Base>
 struct SolverObject {
     std::unique_ptr<Base> solver;
-    nb::object rows, targets, weight, norms;  // keep alive
+    nb::object rows;  // this and the arrays are kept alive
+    SomeTargets targets;
+    SomeWeight weight;
+    Vector<double> norms;
     std::int64_t m, n;
 };
 using PegasosObject = SolverObject<PegasosBase>;
 using SdcaObject = SolverObject<SdcaBase>;
 
-// targets: float64 values (one output), or int32 labels (several), of which `count` from `first` are fitted
-// here.
+// `count` of the classes, from `first`, are fitted here.
 struct Data {
     Targets targets;
     Weights weights;
 };
-Data read_data(const RowsObject& rows, nb::handle loss, nb::handle targets, nb::handle weight, double total,
-               int first, int count) {
+Data read_data(const RowsObject& rows, const SomeLoss& loss, const SomeTargets& targets,
+               const SomeWeight& weight, double total, int first, int count) {
     if (first < 0 || count < 1) throw std::invalid_argument("count must be at least 1, first at least 0");
     Data d;
-    Vector<double> values;
-    Vector<std::int32_t> labels;
-    if (nb::try_cast(targets, values, false)) {
-        check_length(values, rows.rows(), "targets");
-        d.targets.value = values.data();
+    std::visit([&](const auto& t) { check_length(t, rows.rows(), "targets"); }, targets);
+    if (const auto* values = std::get_if<Vector<double>>(&targets)) {
+        d.targets.value = values->data();
     } else {
-        labels = nb::cast<Vector<std::int32_t>>(targets, false);
-        check_length(labels, rows.rows(), "targets");
-        JointLossObject* joint = nullptr;
-        if (nb::try_cast(loss, joint)) check_labels(labels, joint->classes());
+        const auto& labels = std::get<Vector<std::int32_t>>(targets);
+        if (const auto* joint = std::get_if<const JointLossObject*>(&loss))
+            check_labels(labels, (*joint)->classes());
         d.targets.label = labels.data();
     }
     d.targets.first = first;
     d.targets.count = count;
     d.weights = {nullptr, total};
-    if (!weight.is_none()) {
-        const auto w = nb::cast<Vector<double>>(weight, false);
-        check_length(w, rows.rows(), "weight");
-        d.weights.weight = w.data();
+    if (weight) {
+        check_length(*weight, rows.rows(), "weight");
+        d.weights.weight = weight->data();
     }
     return d;
 }
@@ -62,10 +72,8 @@ Sampling sampling_named(const std::string& name, const RowsObject& rows) {
 }
 
 template <class F>
-auto with_loss(nb::handle loss, F&& f) {
-    LossObject* scalar = nullptr;
-    if (nb::try_cast(loss, scalar)) return f(scalar->loss);
-    return f(nb::cast<JointLossObject&>(loss).loss);
+auto with_loss(const SomeLoss& loss, F&& f) {
+    return std::visit([&](const auto* l) { return f(l->loss); }, loss);
 }
 
 // Where a solver's columns begin in u (rows × outputs of several solvers).
@@ -90,7 +98,7 @@ void define_common(nb::class_<Object>& c) {
                  OutMatrix W = new_matrix(s.solver->outputs(), s.n);
                  OutVector b = new_vector(s.solver->outputs());
                  s.solver->weights(W.data(), b.data());
-                 return nb::make_tuple(W, b);
+                 return std::tuple{std::move(W), std::move(b)};
              })
         .def(
             "write_weights",
@@ -114,7 +122,7 @@ void define_common(nb::class_<Object>& c) {
             nb::arg("u").noconvert(), "first"_a)
         .def("state",
              [](const Object& s) {
-                 nb::dict d;
+                 StateDict d;
                  for (const auto& [name, values] : s.solver->state()) {
                      OutVector v = new_vector(std::int64_t(values.size()));
                      std::copy(values.begin(), values.end(), v.data());
@@ -124,7 +132,7 @@ void define_common(nb::class_<Object>& c) {
              })
         .def(
             "restore",
-            [](Object& s, nb::dict d) {
+            [](Object& s, const GivenState& d) {
                 State state;
                 for (const auto& [key, value] : d) {
                     const auto v = nb::cast<Vector<double>>(value, false);
@@ -145,7 +153,7 @@ void register_solvers(nb::module_& m) {
     pegasos_class
         .def(
             "__init__",
-            [](PegasosObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
+            [](PegasosObject* self, RowsObject& rows, SomeLoss loss, SomeTargets targets, SomeWeight weight,
                double total, int first, int count, double lam, const std::string& schedule, double rate,
                double t0, std::int64_t batch_size, const std::string& sampling, double radius, bool average,
                bool random, const std::string& bias, double bias_start, double bias_rate, double feature,
@@ -170,12 +178,14 @@ void register_solvers(nb::module_& m) {
                         [&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); },
                         rows.view);
                 });
-                new (self) PegasosObject{std::move(solver), nb::find(rows), targets,    weight,
-                                         nb::none(),        rows.rows(),    rows.cols()};
+                new (self) PegasosObject{
+                    std::move(solver), nb::find(rows), std::move(targets), std::move(weight), {},
+                    rows.rows(),       rows.cols()};
             },
-            "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a, "lam"_a,
-            "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a, "average"_a, "random"_a,
-            "bias"_a, "bias_start"_a = 0.0, "bias_rate"_a = 1.0, "feature"_a, "seed"_a)
+            "rows"_a, "loss"_a, strict("targets"), strict("weight").none(), "total"_a, "first"_a, "count"_a,
+            nb::kw_only(), "lam"_a, "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a,
+            "average"_a, "random"_a, "bias"_a, "bias_start"_a = 0.0, "bias_rate"_a = 1.0, "feature"_a,
+            "seed"_a)
         .def(
             "select",
             [](PegasosObject& s, const std::string& which) {
@@ -200,7 +210,7 @@ void register_solvers(nb::module_& m) {
     sdca_class
         .def(
             "__init__",
-            [](SdcaObject* self, RowsObject& rows, nb::object loss, nb::object targets, nb::object weight,
+            [](SdcaObject* self, RowsObject& rows, SomeLoss loss, SomeTargets targets, SomeWeight weight,
                double total, int first, int count, Vector<double> squared_norms, double lam, double feature,
                bool multiplier, bool shrinking, int blocks, int threads, bool single,
                const std::string& sampling, std::uint64_t seed) {
@@ -218,12 +228,13 @@ void register_solvers(nb::module_& m) {
                         },
                         rows.view);
                 });
-                new (self) SdcaObject{std::move(solver),       nb::find(rows), targets,    weight,
-                                      nb::cast(squared_norms), rows.rows(),    rows.cols()};
+                new (self) SdcaObject{std::move(solver), nb::find(rows),           std::move(targets),
+                                      std::move(weight), std::move(squared_norms), rows.rows(),
+                                      rows.cols()};
             },
-            "rows"_a, "loss"_a, "targets"_a, "weight"_a.none(), "total"_a, "first"_a, "count"_a,
-            strict("squared_norms"), "lam"_a, "feature"_a, "multiplier"_a, "shrinking"_a, "blocks"_a,
-            "threads"_a, "single"_a, "sampling"_a, "seed"_a)
+            "rows"_a, "loss"_a, strict("targets"), strict("weight").none(), "total"_a, "first"_a, "count"_a,
+            nb::kw_only(), strict("squared_norms"), "lam"_a, "feature"_a, "multiplier"_a, "shrinking"_a,
+            "blocks"_a, "threads"_a, "single"_a, "sampling"_a, "seed"_a)
         .def(
             "start",
             [](SdcaObject& s, Matrix<double> u, Matrix<double> W, Vector<double> offset) {
@@ -270,7 +281,7 @@ void register_solvers(nb::module_& m) {
              [](const SdcaObject& s) {
                  OutVector gap = new_vector(s.solver->parts()), loss = new_vector(s.solver->parts());
                  s.solver->online(gap.data(), loss.data());
-                 return nb::make_tuple(gap, loss);
+                 return std::tuple{std::move(gap), std::move(loss)};
              })
         .def("penalties", [](const SdcaObject& s) {
             OutVector penalty = new_vector(s.solver->parts());

@@ -1,4 +1,4 @@
-// The svmlight reader and writer. What is wrong with a text comes back as a dict: sentences are made in
+// The svmlight reader and writer. What is wrong with a text comes back as an object: sentences are made in
 // Python, where the names of the parameters are known.
 #include "pegasos/text/svmlight.hpp"
 
@@ -64,47 +64,50 @@ const char* name_of(svmlight::Offence offence) {
 }
 
 template <class T>
-nb::object give_away(svmlight::Array<T>& array) {
+using Owned = nb::ndarray<T, nb::numpy, nb::ndim<1>>;
+
+// svmlight::Rows whose arrays Python owns.
+struct RowsFound {
+    std::variant<Owned<float>, Owned<double>> data;
+    std::variant<Owned<std::int32_t>, Owned<std::int64_t>> indices, indptr;
+    Owned<double> label;
+    Owned<std::int64_t> query;
+    std::int64_t columns, lines;
+};
+
+template <class T>
+Owned<T> give_away(svmlight::Array<T>& array) {
     const std::size_t size = std::size_t(array.size());
     T* p = array.release();
     nb::capsule owner(p, [](void* q) noexcept { std::free(q); });
-    return nb::cast(nb::ndarray<T, nb::numpy, nb::ndim<1>>(p, {size}, owner));
-}
-
-nb::dict described(const svmlight::Refusal& refusal) {
-    nb::dict d;
-    d["offence"] = name_of(refusal.offence);
-    d["line"] = refusal.line;
-    d["column"] = refusal.column;
-    d["text"] = nb::bytes(refusal.text.data(), refusal.text.size());
-    d["previous"] = refusal.previous;
-    return d;
+    return Owned<T>(p, {size}, owner);
 }
 
 template <class T, class I>
-nb::dict described(svmlight::Rows<T, I>& rows) {
-    nb::dict d;
-    d["data"] = give_away(rows.data);
-    d["indices"] = give_away(rows.indices);
-    d["indptr"] = give_away(rows.indptr);
-    d["label"] = give_away(rows.label);
-    d["query"] = give_away(rows.query);
-    d["columns"] = rows.columns;
-    d["lines"] = rows.lines;
-    return d;
+RowsFound give_away(svmlight::Rows<T, I>& rows) {
+    return {give_away(rows.data),
+            give_away(rows.indices),
+            give_away(rows.indptr),
+            give_away(rows.label),
+            give_away(rows.query),
+            rows.columns,
+            rows.lines};
 }
 
 std::string_view characters(const Vector<std::uint8_t>& text) {
     return {reinterpret_cast<const char*>(text.data()), text.shape(0)};
 }
 
+using RowsOrRefusal = std::variant<RowsFound, svmlight::Refusal>;
+
 template <class T, class I>
-nb::dict read(Vector<std::uint8_t> text, const svmlight::ReadOptions& options) {
+RowsOrRefusal read(Vector<std::uint8_t> text, const svmlight::ReadOptions& options) {
     auto result = [&] {
         nb::gil_scoped_release release;
         return svmlight::read<T, I>(characters(text), options);
     }();
-    return std::visit([](auto& found) { return described(found); }, result);
+    if (auto* refusal = std::get_if<svmlight::Refusal>(&result)) return std::move(*refusal);
+    return give_away(std::get<svmlight::Rows<T, I>>(result));
 }
 
 // A text that is handed over part by part, so that Python can look for signals in between.
@@ -127,15 +130,13 @@ class PartsReader {
     }
 
     // The number of bytes read, or what is wrong.
-    std::variant<std::int64_t, nb::dict> add(Vector<std::uint8_t> text, bool last) {
-        auto result = std::visit(
+    std::variant<std::int64_t, svmlight::Refusal> add(Vector<std::uint8_t> text, bool last) {
+        return std::visit(
             [&](auto& reader) {
                 nb::gil_scoped_release release;
                 return reader.add(characters(text), last);
             },
             reader_);
-        if (const auto* refusal = std::get_if<svmlight::Refusal>(&result)) return described(*refusal);
-        return std::get<std::int64_t>(result);
     }
 
     // From now on with 64-bit integers.
@@ -146,11 +147,11 @@ class PartsReader {
             reader_ = Reader<double, std::int64_t>(std::move(*same));
     }
 
-    nb::dict finish() {
+    RowsFound finish() {
         return std::visit(
             [](auto& reader) {
                 auto rows = reader.finish();
-                return described(rows);
+                return give_away(rows);
             },
             reader_);
     }
@@ -187,6 +188,22 @@ void register_write(nb::module_& m) {
 
 void register_svmlight(nb::module_& m) {
     using namespace nb::literals;
+    const auto shared = nb::rv_policy::automatic;
+    nb::class_<RowsFound>(m, "SvmlightRows")
+        .def_ro("data", &RowsFound::data, shared)
+        .def_ro("indices", &RowsFound::indices, shared)
+        .def_ro("indptr", &RowsFound::indptr, shared)
+        .def_ro("label", &RowsFound::label, shared)
+        .def_ro("query", &RowsFound::query, shared)
+        .def_ro("columns", &RowsFound::columns)
+        .def_ro("lines", &RowsFound::lines);
+    using svmlight::Refusal;
+    nb::class_<Refusal>(m, "SvmlightRefusal")
+        .def_prop_ro("offence", [](const Refusal& r) { return name_of(r.offence); })
+        .def_ro("line", &Refusal::line)
+        .def_ro("column", &Refusal::column)
+        .def_prop_ro("text", [](const Refusal& r) { return nb::bytes(r.text.data(), r.text.size()); })
+        .def_ro("previous", &Refusal::previous);
     m.def(
         "svmlight_read",
         [](Vector<std::uint8_t> text, bool single, bool wide, bool zero_based, std::int64_t n_features,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -59,8 +59,14 @@ class Loss:
         """The largest slope; infinity for losses that grow with the square of a deviation."""
         return 1.0
 
-    def core(self, n_classes: int = 2) -> Any:
+    def core(self, n_classes: int = 2) -> _core.Loss | _core.JointLoss:
         """The C++ loss; ``n_classes`` matters to the joint losses only."""
+        return self.scalar()
+
+    def scalar(self) -> _core.Loss:
+        """The C++ loss of a single score, which joint losses are not."""
+        if self.kind == "joint":
+            raise TypeError(f"the loss {self.name!r} is one of all classes' scores")
         values = dataclasses.astuple(self)
         return _core.Loss(self.name, float(values[0]) if values else 0.0)
 
@@ -377,7 +383,7 @@ class CrammerSinger(Loss):
             raise ValueError("CrammerSinger: cost must be finite, >= 0, and 0 on the diagonal")
         return cost
 
-    def core(self, n_classes: int = 2) -> Any:
+    def core(self, n_classes: int = 2) -> _core.JointLoss:
         """The C++ loss for ``n_classes`` classes."""
         return _core.JointLoss.crammer_singer(self.matrix(n_classes))
 
@@ -403,7 +409,7 @@ class Multinomial(Loss):
         """1/2: the largest eigenvalue of diag(p) − ppᵀ."""
         return 0.5
 
-    def core(self, n_classes: int = 2) -> Any:
+    def core(self, n_classes: int = 2) -> _core.JointLoss:
         """The C++ loss for ``n_classes`` classes."""
         return _core.JointLoss.multinomial(n_classes)
 

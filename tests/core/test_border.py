@@ -73,6 +73,40 @@ def test_labels_that_are_no_class_are_refused(label):
             call()
 
 
+@pytest.mark.parametrize("make", [pegasos, sdca])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"targets": Y.astype(np.float32)},
+        {"targets": Y[::2].repeat(2)[::-1]},
+        {"targets": Y.tolist()},
+        {"targets": None},
+        {"weight": np.ones(6, np.float32)},
+        {"weight": [1.0] * 6},
+        {"loss": "hinge"},
+    ],
+)
+def test_what_is_no_array_or_loss_of_the_right_type_is_refused_not_converted(make, changes):
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        make(**changes)
+
+
+@pytest.mark.parametrize("make", [pegasos, sdca])
+def test_solvers_keep_alive_what_they_borrow(make):
+    """Arrays that nobody else knows are not overwritten by what comes after them."""
+
+    def weights(solver):
+        noise = [np.full(6, 7.0 + k) for k in range(50)]
+        solver.advance(6)
+        assert len(noise) == 50
+        return solver.weights()[0]
+
+    kept = {"targets": Y.copy(), "weight": np.arange(1.0, 7.0)}
+    np.testing.assert_array_equal(
+        weights(make(targets=Y.copy(), weight=np.arange(1.0, 7.0), total=21.0)), weights(make(**kept, total=21.0))
+    )
+
+
 def test_known_words_are_taken():
     for schedule in ("pegasos", "norma", "constant"):
         for bias in ("none", "subgradient", "batch"):

@@ -58,7 +58,8 @@ def in_pieces(text, size, *, threads, zero_based=False, n_features=None, query_i
         threads=threads,
         piece=size,
     )
-    return {name: thing.tobytes() if isinstance(thing, np.ndarray) else thing for name, thing in found.items()}
+    things = {name: getattr(found, name) for name in dir(found) if not name.startswith("_")}
+    return {name: thing.tobytes() if isinstance(thing, np.ndarray) else thing for name, thing in things.items()}
 
 
 def agrees_with_oracle(text, **options):
@@ -365,6 +366,7 @@ class Spy:
         class Core:
             SvmlightReader = Reader
             svmlight_read = staticmethod(_core.svmlight_read)
+            SvmlightRefusal = _core.SvmlightRefusal
 
         monkeypatch.setattr(svmlight_module, "_core", Core)
 

@@ -148,7 +148,7 @@ def test_threads_give_the_same_bits(kind):
             assert np.array_equal(rows.adjoint(C, threads), rows.adjoint(C, 1))
     d = rng.uniform(size=m)
     assert np.array_equal(rows.gram(d, 2), rows.gram(d, 1))
-    assert np.array_equal(rows.inspect(2)["squared_norms"], rows.inspect(1)["squared_norms"])
+    assert np.array_equal(rows.inspect(2).squared_norms, rows.inspect(1).squared_norms)
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -316,8 +316,8 @@ def test_inspect_finds_the_first_bad_value(bad, kind, threads):
     X = np.random.default_rng(0).normal(size=(7000, 80))
     X[6500, 1] = X[4100, 3] = X[4100, 4] = X[5000, 0] = bad
     found = view(X if kind == "dense" else sparse.csr_matrix(X)).inspect(threads)
-    assert (found["bad_value_row"], found["bad_value_col"]) == (4100, 3)
-    assert not found["repeated"]
+    assert (found.bad_value_row, found.bad_value_col) == (4100, 3)
+    assert not found.repeated
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -336,7 +336,7 @@ def test_bad_indices_are_found(index, bad):
     A = csr(matrix(), np.float64, index)
     A.indices[A.indptr[3]] = bad
     found = view(A).inspect(1)
-    assert (found["bad_index_row"], found["bad_index"]) == (3, bad)
+    assert (found.bad_index_row, found.bad_index) == (3, bad)
     with pytest.raises(ValueError, match=rf"row 3 has column index {bad}"):
         examples(A)
 
@@ -346,7 +346,7 @@ def test_bad_indices_are_found(index, bad):
 def test_bad_pointers_are_found(index, at, value, row):
     A = csr(matrix(), np.float64, index)
     A.indptr[at] = value
-    assert view(A).inspect(1)["bad_pointer_row"] == row
+    assert view(A).inspect(1).bad_pointer_row == row
     with pytest.raises(ValueError, match=rf"indptr is wrong at row {row}"):
         examples(A)
 
@@ -369,17 +369,17 @@ def test_what_is_wrong_with_column_indices_is_found_wherever_it_is(lengths, faul
     found = _core.Rows.csr(values, indices, indptr, 12).inspect(1)
     rows = [indices[lo:hi] for lo, hi in itertools.pairwise(indptr)]
     outside = [(i, j) for i, row in enumerate(rows) for j in row if not 0 <= j < 12]
-    assert found["repeated"] == any(np.any(np.diff(row) <= 0) for row in rows)
-    assert (found["bad_index_row"], found["bad_index"]) == (outside[0] if outside else (-1, 0))
+    assert found.repeated == any(np.any(np.diff(row) <= 0) for row in rows)
+    assert (found.bad_index_row, found.bad_index) == (outside[0] if outside else (-1, 0))
     norms = [values[lo:hi] @ values[lo:hi] for lo, hi in itertools.pairwise(indptr)]
-    assert_allclose(found["squared_norms"], norms, rtol=1e-14)
+    assert_allclose(found.squared_norms, norms, rtol=1e-14)
 
 
 def test_repeated_and_unsorted_are_told():
     X = matrix()
-    assert not view(csr(X, np.float64, np.int32)).inspect(1)["repeated"]
-    assert view(csr(X, np.float64, np.int32, unsorted=True)).inspect(1)["repeated"]
-    assert view(csr(X, np.float64, np.int32, doubled=True)).inspect(1)["repeated"]
+    assert not view(csr(X, np.float64, np.int32)).inspect(1).repeated
+    assert view(csr(X, np.float64, np.int32, unsorted=True)).inspect(1).repeated
+    assert view(csr(X, np.float64, np.int32, doubled=True)).inspect(1).repeated
 
 
 def test_rows_too_long_are_named():

@@ -1,14 +1,15 @@
 // What a row asks of the weights: one score (Single), a score for each of several independent classes
 // (OneVsRest), or all class scores together (Joint). A solver is written once against these:
 //
-//   lanes()                       how many interleaved weight vectors there are
-//   parts()                       how many independent problems they make up; part(l) is the one lane l
-//   belongs to slopes(i, z, g)               g = −∇ℓ_i at the scores z (0 in lanes that only pad) step(i, z,
-//   q, u)              replaces the dual variables u by the maximiser of core/losses.hpp measure(i, z, u, value,
-//   gap)  adds loss and Fenchel gap  ℓ(z) + ℓ*(−u) + ⟨u, z⟩ ≥ 0 of each part; returns the
-//                                 largest of the row's gaps
-//   drift(i, z, u)                how far scores have moved since the row was left, if the loss can tell
-//   settled(i, z, u, slack)       u stays optimal while every score moves by at most slack
+//   lanes()                          how many interleaved weight vectors there are
+//   parts()                          how many independent problems they make up
+//   part(l)                          the one that lane l belongs to
+//   slopes(i, z, g)                  g = −∇ℓ_i at the scores z (0 in lanes that only pad)
+//   step(i, z, q, u)                 replaces the dual variables u by the maximiser of core/losses.hpp
+//   measure(i, z, u, c, value, gap)  adds c times loss and Fenchel gap  ℓ(z) + ℓ*(−u) + ⟨u, z⟩ ≥ 0  of each
+//                                    part; returns the largest of the row's gaps
+//   drift(i, z, u)                   how far scores have moved since the row was left, if the loss can tell
+//   settled(i, z, u, slack)          u stays optimal while every score moves by at most slack
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -4,8 +4,8 @@
 // own copy of w with its steps damped by σ (q → σq: CoCoA+'s local problem, Ma et al. 2015); the parts'
 // changes δu, δw = Σ_k δw_k are then added with the step γ ∈ [0, 1] that maximises
 //
-//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset
-//   δ_i),
+//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,
+//   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset δ_i),
 //
 // a lower bound of the dual's increase for any concave conjugate, exact for the hinge loss. So the dual never
 // falls, whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019

@@ -2,11 +2,12 @@
 //
 //   min_w (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i(⟨w, x_i⟩)
 //
-// Given: rows, an output, λ. Result: the last, average, suffix-average or two random iterates, and dual
-// variables.
+// Given: rows, an output, λ.
+// Result: the last, average, suffix-average or two random iterates, and dual variables.
 //
-//   Pegasos   η_t = 1/(λ(t + t0))   Shalev-Shwartz, Singer, Srebro & Cotter 2011, Figs. 1 and 2; t0 = 0 as
-//   published NORMA     η_t = p/(λ√t)         Kivinen, Smola & Williamson 2002 SGD       η_t = η Zhang 2004
+//   Pegasos   η_t = 1/(λ(t + t0))   Shalev-Shwartz, Singer, Srebro & Cotter 2011, Figs. 1 and 2; there t0 = 0
+//   NORMA     η_t = p/(λ√t)         Kivinen, Smola & Williamson 2002
+//   SGD       η_t = η               Zhang 2004
 //
 // Pegasos is kept unscaled: w_{t+1} = (1/(λt)) Σ_{s≤t} g_s x_s, so v = Σ g_s x_s only ever grows by sparse
 // additions and w = v/(λΩ), Ω = t0 + rows visited. (The papers' recursion (1 − 1/t) w + η g x is the same
@@ -136,8 +137,8 @@ class PegasosSolver final : public PegasosBase {
         }
     }
 
-    // The window's dual point. What leaves the domain (iid draws, an unfinished epoch) is clipped by the
-    // caller.
+    // The window's dual point.
+    // What leaves the domain (iid draws, an unfinished epoch) is clipped by the caller.
     void duals(double* u, int64_t stride) const override {
         const int K = outputs();
         const bool pegasos = o_.schedule == Schedule::pegasos;

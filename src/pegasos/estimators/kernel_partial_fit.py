@@ -196,7 +196,7 @@ class KernelStream:
     ) -> tuple[Array, PieceSums]:
         """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
         m, rows, pieces = int(problem.X.shape[0]), problem.rows(0), problem.pieces
-        order = np.asarray(_core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0))
+        order = _core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0)
         size = min(int(options.batch_size), m)
         long = size > BLOCK
         block = size if long else BLOCK // size * size

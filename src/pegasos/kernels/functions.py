@@ -77,7 +77,7 @@ class Kernel:
                 argument = (argument + abs(self.coef0)) ** max(1, self.degree)
         return bool(norm <= (1e150 if self.name == "chi2" else 1e300) and argument <= 1e300)
 
-    def core(self, X: Any, threads: int = 1) -> Any:
+    def core(self, X: Any, threads: int = 1) -> _core.KernelRows:
         """The core's view of rows under this kernel."""
         return _core.KernelRows(view(X), self.name, self.gamma, self.coef0, self.degree, threads)
 

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from pegasos import _core
@@ -48,7 +49,7 @@ PIECE = 1 << 22
 class RowCache:
     """So many slots of m numbers, the longest unused ones given away first."""
 
-    def __init__(self, m: int, dtype: Any, megabytes: float) -> None:
+    def __init__(self, m: int, dtype: npt.DTypeLike, megabytes: float) -> None:
         width = m * np.dtype(dtype).itemsize
         self.capacity = int(min(m, max(BATCH, megabytes * 2**20 // max(width, 1))))
         self.store = np.empty((self.capacity, m), dtype=dtype)
@@ -83,7 +84,7 @@ class CachedRows:
     #: Whether values take longer to compute than to look up.
     dear = True
 
-    def __init__(self, m: int, dtype: Any, megabytes: float, threads: int) -> None:
+    def __init__(self, m: int, dtype: npt.DTypeLike, megabytes: float, threads: int) -> None:
         self.m, self.dtype, self.megabytes, self.threads = m, np.dtype(dtype), megabytes, threads
         self.cache = RowCache(m, dtype, megabytes)
         self.evaluations = 0
@@ -176,9 +177,9 @@ class NativeRows(CachedRows):
         """Bounds of the errors of values in single precision, if there are or were such, and in double."""
         single, double = self._errors
         if double is None:
-            double = value_errors(self.kernel, np.asarray(self.double.norms()), self.entries, DOUBLE)
+            double = value_errors(self.kernel, self.double.norms(), self.entries, DOUBLE)
             if self.single:
-                single = value_errors(self.kernel, np.asarray(self.quick.norms()), self.entries, SINGLE)
+                single = value_errors(self.kernel, self.quick.norms(), self.entries, SINGLE)
             self._errors = [single, double]
         return single, double
 
@@ -191,7 +192,7 @@ class NativeRows(CachedRows):
 
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
-        return np.asarray(self.double.diagonal())
+        return self.double.diagonal()
 
     def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
@@ -203,7 +204,7 @@ class NativeRows(CachedRows):
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
         several = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
-        scores = np.asarray(self.double.scores(rows, several, self.double, cols, self.threads))
+        scores = self.double.scores(rows, several, self.double, cols, self.threads)
         return scores[0] if coef.ndim == 1 else scores
 
     def rough(self, rows: Array, coef: Array, cols: Array) -> Array:
@@ -321,22 +322,26 @@ class PrecomputedRows:
         return None, self._errors
 
 
+#: The rows of a whole kernel matrix.
+WholeRows = NativeRows | FunctionRows | PrecomputedRows
+
+
 class SubsetRows:
     """Some rows and columns of another provider, whose cache they share."""
 
-    def __init__(self, whole: Any, index: Array) -> None:
+    def __init__(self, whole: WholeRows, index: Array) -> None:
         self.whole, self.index, self.m, self.dtype = whole, index, len(index), whole.dtype
         self._errors: tuple[ValueErrors | None, ValueErrors] | None = None
 
     @property
     def evaluations(self) -> int:
         """Those of the whole."""
-        return int(self.whole.evaluations)
+        return self.whole.evaluations
 
     @property
     def single(self) -> bool:
         """As the whole."""
-        return bool(self.whole.single)
+        return self.whole.single
 
     def widen(self) -> None:
         """Of the whole."""
@@ -345,15 +350,15 @@ class SubsetRows:
 
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
-        return np.asarray(self.whole.diagonal()[self.index])
+        return self.whole.diagonal()[self.index]
 
     def block(self, rows: Array, cols: Array, out: Array | None = None) -> Array:
         """K of these rows and columns, padded with zeros to a multiple of eight columns."""
-        return np.asarray(self.whole.block(self.index[rows], self.index[cols], out))
+        return self.whole.block(self.index[rows], self.index[cols], out)
 
     def square(self, rows: Array) -> Array:
         """K of these rows among themselves."""
-        return np.asarray(self.whole.square(self.index[rows]))
+        return self.whole.square(self.index[rows])
 
     def rows(self, indices: Array) -> Array:
         """Rows of this part of the matrix, a copy."""
@@ -367,11 +372,11 @@ class SubsetRows:
 
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
-        return np.asarray(self.whole.exact(self.index[rows], coef, self.index[cols]))
+        return self.whole.exact(self.index[rows], coef, self.index[cols])
 
     def matrix(self, rows: Array, cols: Array | None = None) -> Array:
         """K of these rows and columns, or of the rows among themselves, in float64."""
-        return np.asarray(self.whole.matrix(self.index[rows], None if cols is None else self.index[cols]))
+        return self.whole.matrix(self.index[rows], None if cols is None else self.index[cols])
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
         """Those of the whole, of these rows."""
@@ -379,6 +384,10 @@ class SubsetRows:
             single, double = self.whole.value_errors()
             self._errors = None if single is None else single.of(self.index), double.of(self.index)
         return self._errors
+
+
+#: The rows of a kernel matrix, or of a part of it.
+Provider = WholeRows | SubsetRows
 
 
 class PartRows:
@@ -393,16 +402,16 @@ class PartRows:
         self.wide: set[int] = set()
         self.earlier = 0
         self.at: int | None = None
-        self.whole = None
+        self.whole: WholeRows | None = None
         fits = kernel.name == "precomputed" or 4 * X.shape[0] ** 2 <= megabytes * 2**20
         if fits or all(index is None for index in indices):
             self.whole = provider(X, kernel, megabytes, threads)
-        self.current: Any = None
-        self._all: Any = None
+        self.current: Provider | None = None
+        self._all: WholeRows | None = None
 
-    def __call__(self, k: int) -> Any:
+    def __call__(self, k: int) -> Provider:
         """The provider of part k; that of another part is given up."""
-        if self.at != k:
+        if self.current is None or self.at != k:
             if self.whole is None and self.current is not None:
                 self.earlier += self.current.evaluations
             index, self.at = self.indices[k], k
@@ -414,7 +423,7 @@ class PartRows:
                 self.widen(k)
         return self.current
 
-    def of_all(self) -> Any:
+    def of_all(self) -> WholeRows:
         """A provider of all rows, with next to no cache where parts do not share one."""
         if self._all is None:
             self._all = self.whole or provider(self.X, self.kernel, 1.0, self.threads)
@@ -431,11 +440,11 @@ class PartRows:
     def evaluations(self) -> int:
         """Kernel values computed so far."""
         if self.whole is not None:
-            return int(self.whole.evaluations)
-        return self.earlier + (0 if self.current is None else int(self.current.evaluations))
+            return self.whole.evaluations
+        return self.earlier + (0 if self.current is None else self.current.evaluations)
 
 
-def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> Any:
+def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> WholeRows:
     """The rows of the kernel matrix of X."""
     if kernel.name == "precomputed":
         return PrecomputedRows(X, threads)
@@ -443,15 +452,15 @@ def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> Any:
     return kind(X, kernel, megabytes, threads)
 
 
-def _single(X: Any, kernel: Kernel, double: Any) -> Any:
+def _single(X: Any, kernel: Kernel, double: _core.KernelRows) -> Any:
     """The lean rows X in single precision, or None where kernel values would suffer.
 
     The argument of exp has an absolute error of about 1e-7 γ‖x‖². Moving dense rows to their centre, which changes no
     distance, helps where all of them are far from the origin.
     """
     with np.errstate(over="ignore"):
-        norms = np.asarray(double.norms())
-        value = float(np.abs(np.asarray(double.diagonal())).max(initial=0.0))
+        norms = double.norms()
+        value = float(np.abs(double.diagonal()).max(initial=0.0))
         if not kernel.within_single(float(norms.max(initial=0.0)), value):
             return None
         if kernel.name in ("rbf", "laplacian", "chi2"):
@@ -470,7 +479,7 @@ def padded(n: int) -> int:
     return -(-n // 8) * 8
 
 
-def _room(rows: Array, cols: Array, dtype: Any, out: Array | None) -> Array:
+def _room(rows: Array, cols: Array, dtype: npt.DTypeLike, out: Array | None) -> Array:
     """An array for a block, zero where it is padded."""
     if out is None:
         out = np.empty((len(rows), padded(len(cols))), dtype=dtype)

@@ -16,13 +16,14 @@ proposes W, b and u.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point
 from pegasos.rows.views import Array, Examples
@@ -31,6 +32,9 @@ from pegasos.util.fields import saved
 
 #: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
 Bias = Literal["none", "feature", "free"]
+
+#: A function of the C++ loss: of scores or dual variables, and targets.
+_OfRows = Callable[[Array, Array], Array]
 
 
 #: A bias at which a loss that only tends to zero counts as zero.
@@ -59,9 +63,14 @@ class LinearProblem:
     threads: int = 1
 
     @cached_property
-    def core(self) -> Any:
+    def core(self) -> _core.Loss | _core.JointLoss:
         """The C++ loss."""
         return self.loss.core(self.outputs)
+
+    @cached_property
+    def scalar(self) -> _core.Loss:
+        """The C++ loss of a problem that is not joint."""
+        return self.loss.scalar()
 
     @property
     def joint(self) -> bool:
@@ -119,26 +128,26 @@ class LinearProblem:
         signs[np.arange(self.examples.m), self.target] = 1.0
         return signs
 
-    def entrywise(self, function: Any, A: Array) -> Array:
+    def entrywise(self, function: _OfRows, A: Array) -> Array:
         """A function of the C++ loss, of numbers and targets, at (rows × parts) numbers."""
-        return np.asarray(function(A.ravel(), self.signs.ravel())).reshape(A.shape)
+        return function(A.ravel(), self.signs.ravel()).reshape(A.shape)
 
     def scores(self, W: Array, b: Array) -> Array:
         """W x_i + b for every row: (rows × outputs)."""
-        return np.asarray(self.examples.rows.scores(W, b, self.threads))
+        return self.examples.rows.scores(W, b, self.threads)
 
     def dual_weights(self, u: Array) -> Array:
         """W(u): (outputs × columns)."""
-        return np.asarray(self.examples.rows.adjoint(self._shares(u), self.threads))
+        return self.examples.rows.adjoint(self._shares(u), self.threads)
 
     def scores_and_dual_squares(self, W: Array, b: Array, u: Array) -> tuple[Array, Array]:
         """The scores of (W, b) and ‖W(u)‖² of each part, in one pass over the rows."""
         Z, squares = self.examples.rows.scores_and_squares(W, b, self._shares(u), self.threads)
-        return np.asarray(Z), self._of_parts(np.asarray(squares))
+        return Z, self._of_parts(squares)
 
     def dual_model(self, u: Array, b: Array) -> tuple[Array, Array, Array]:
         """W(u), ‖W(u)‖² of each part, and the scores of (W(u), b)."""
-        W, squares, Z = map(np.asarray, self.examples.rows.dual_model(self._shares(u), b, self.threads))
+        W, squares, Z = self.examples.rows.dual_model(self._shares(u), b, self.threads)
         return W, self._of_parts(squares), Z
 
     def _shares(self, u: Array) -> Array:
@@ -154,7 +163,7 @@ class LinearProblem:
         """(1/M) Σ c_i (−ℓ_i*(−u_i)), for each part."""
         return self._means(self.core.conjugate, u)
 
-    def _means(self, function: Any, A: Array) -> Array:
+    def _means(self, function: _OfRows, A: Array) -> Array:
         if self.joint:
             return np.array([self.c @ function(A, self.target) / self.total])
         return np.asarray(self.c @ self.entrywise(function, A)) / self.total
@@ -274,7 +283,7 @@ def best_biases(problem: LinearProblem, Z: Array) -> Array:
     """What to add to the bias of each output so that it is best for the scores Z."""
     shifts = np.zeros(problem.outputs)
     for k in range(problem.outputs):
-        lo, hi, _ = problem.core.best_offset(np.ascontiguousarray(Z[:, k]), problem.targets(k), problem.c, 0.0)
+        lo, hi, _ = problem.scalar.best_offset(np.ascontiguousarray(Z[:, k]), problem.targets(k), problem.c, 0.0)
         shifts[k] = 0.5 * (lo + hi)
     return shifts
 
@@ -284,7 +293,7 @@ def feasible(problem: LinearProblem, u: Array) -> Array:
     if problem.joint:
         u = _on_simplex(problem, u)
         return _transport(problem, u) if problem.bias == "free" else u
-    u = problem.entrywise(problem.core.clip, u)
+    u = problem.entrywise(problem.scalar.clip, u)
     if problem.bias == "free":
         # The domain holds 0 and everything between: scaling down the heavier sign keeps u inside and balances it.
         up, down = problem.c @ np.maximum(u, 0), problem.c @ np.maximum(-u, 0)

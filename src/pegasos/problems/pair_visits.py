@@ -7,12 +7,12 @@ Python does is done once for a class.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import PartRows, padded
+from pegasos.kernels.gram import NativeRows, PartRows, padded
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
@@ -34,7 +34,7 @@ class DoubleValues:
 
     def block(self, rows: Array, cols: Array, out: Array) -> Array:
         """K of these rows and columns, in ``out``, padded to a multiple of eight columns."""
-        values = np.asarray(self.rows.block(rows, cols, out))
+        values = self.rows.block(rows, cols, out)
         if self._overflows:
             check_values(values[:, : len(cols)], rows, cols)
         return values
@@ -42,8 +42,9 @@ class DoubleValues:
     @cached_property
     def _overflows(self) -> bool:
         """Whether there can be values that are not finite."""
-        kernel = self.kernel
-        return not kernel.native or not kernel.bounded(float(np.asarray(self.rows.double.norms()).max(initial=0.0)))
+        if not isinstance(self.rows, NativeRows):
+            return True
+        return not self.kernel.bounded(float(self.rows.double.norms().max(initial=0.0)))
 
 
 class PairVisits:
@@ -58,7 +59,7 @@ class PairVisits:
         self._strip: tuple[int, int, int, Array] | None = None
         self._room = np.empty(0)
 
-    def visit(self, core: Any, gamma: Array, k: int, budget: int) -> tuple[int, int]:
+    def visit(self, core: _core.WholeSMO, gamma: Array, k: int, budget: int) -> tuple[int, int]:
         """Pair k, and some that follow, with dual variables in the table ``gamma``; the last pair, and how it ended."""
         parts = self.parts
         i, j = parts.pair(k)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.losses import EpsilonInsensitive, Loss
 from pegasos.rows.views import Array
 
@@ -70,9 +70,9 @@ class Part:
             vars(self).pop(name, None)
 
     @cached_property
-    def core(self) -> Any:
+    def core(self) -> _core.Loss:
         """The C++ loss."""
-        return self.loss.core()
+        return self.loss.scalar()
 
     def coefficients(self, gamma: Array) -> Array:
         """Σ γ of each row: what it contributes to w."""
@@ -100,7 +100,7 @@ class Part:
 
     def feasible_duals(self, u: Array, *, balanced: bool) -> Array:
         """u within the loss's domain and, for a free bias, Σ c u = 0: the heavier sign is scaled down."""
-        u = np.asarray(self.core.clip(np.ascontiguousarray(u), self.y))
+        u = self.core.clip(np.ascontiguousarray(u), self.y)
         if balanced:
             up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
             if abs(up - down) > BALANCED * max(up, down):
@@ -111,7 +111,7 @@ class Part:
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
         low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
-        return float(0.5 * (low + high))
+        return 0.5 * (low + high)
 
 
 def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:

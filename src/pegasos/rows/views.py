@@ -26,24 +26,24 @@ class Examples:
     """Checked rows: the array they live in, the core's view of it, ‖x_i‖², and whether they are a dataset on disk."""
 
     array: Any
-    rows: Any
+    rows: _core.Rows
     squared_norms: Array
     on_disk: bool = False
 
     @property
     def m(self) -> int:
         """Rows."""
-        return int(self.rows.rows)
+        return self.rows.rows
 
     @property
     def n(self) -> int:
         """Columns."""
-        return int(self.rows.cols)
+        return self.rows.cols
 
     @property
     def nnz(self) -> int:
         """Stored entries."""
-        return int(self.rows.nnz)
+        return self.rows.nnz
 
     @property
     def is_sparse(self) -> bool:
@@ -86,7 +86,7 @@ def examples(
     return Examples(X, rows, norms, on_disk)
 
 
-def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Any, Any, Array]:
+def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Any, _core.Rows, Array]:
     """``X`` with its columns in order and none named twice (a copy, if need be), its rows, and ‖x_i‖².
 
     Refuses what :func:`examples` refuses, save that ‖x_i‖² may overflow.
@@ -94,14 +94,14 @@ def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> t
     rows = view(X)
     found = rows.inspect(threads)
     _refuse(X, found, name, first)
-    if found["repeated"]:
+    if found.repeated:
         X = _copied(X, name)
         _refuse(X, view(X).inspect(threads), name, first)  # SciPy trusts row pointers, and this copy is ours alone
         X.sum_duplicates()
         rows = view(X)
         found = rows.inspect(threads)
         _refuse(X, found, name, first)  # a sum of finite entries may overflow
-    return X, rows, found["squared_norms"]
+    return X, rows, found.squared_norms
 
 
 def scores(X: Any, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> Array:
@@ -111,8 +111,7 @@ def scores(X: Any, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> A
         with np.errstate(all="ignore"):
             Z: Array = np.asarray(X @ W.T + b)
     else:
-        found, good = view(X).scores_unchecked(W, b, threads)
-        Z = np.asarray(found)
+        Z, good = view(X).scores_unchecked(W, b, threads)
     # Whatever is not finite in a row leaves its scores not finite, too; so can numbers that are only large.
     if not good or not np.isfinite(Z).all():
         _refuse(X, view(X).inspect(threads), "X", first)
@@ -127,7 +126,7 @@ def _suits_blas(X: Any, W: Array) -> bool:
     return by_columns or (len(W) > 1 and X.shape[1] >= WIDE and X.dtype == W.dtype)
 
 
-def view(X: Any) -> Any:
+def view(X: Any) -> _core.Rows:
     """The core's view of a float array or CSR matrix, unchecked."""
     if sparse.issparse(X):
         arrays = csr_arrays(X)
@@ -173,16 +172,16 @@ def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
     return np.ascontiguousarray(X.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
 
 
-def _refuse(X: Any, found: dict[str, Any], name: str, first: int) -> None:
-    if (row := found["bad_pointer_row"]) >= 0:
+def _refuse(X: Any, found: _core.Inspection, name: str, first: int) -> None:
+    if (row := found.bad_pointer_row) >= 0:
         raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {first + row}")
-    if (row := found["bad_index_row"]) >= 0:
+    if (row := found.bad_index_row) >= 0:
         raise ValueError(
-            f"{name} is not a valid CSR matrix: row {first + row} has column index {found['bad_index']}, "
+            f"{name} is not a valid CSR matrix: row {first + row} has column index {found.bad_index}, "
             f"outside 0 … {X.shape[1] - 1}"
         )
-    if (row := found["bad_value_row"]) >= 0:
-        col = found["bad_value_col"]
+    if (row := found.bad_value_row) >= 0:
+        col = found.bad_value_col
         what = "NaN" if np.isnan(X[row, col]) else "infinity"
         raise ValueError(f"Input {name} contains {what} at row {first + row}, column {col}. Impute or drop it first.")
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pegasos import _core
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.rows.views import Array
@@ -32,7 +33,7 @@ class Rows:
 
     V: Any
     kernel: Kernel
-    core: Any
+    core: _core.KernelRows
 
     @classmethod
     def of(cls, V: Any, gamma: float) -> Rows:

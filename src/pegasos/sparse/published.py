@@ -18,10 +18,11 @@ u = ½(φ_{i₊} − φ_{i₋}), ‖u‖² ≤ R², and a step has up to two new
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from pegasos.kernels.gram import Provider
 from pegasos.rows.views import Array
 
 Step = float | Literal["polyak"]
@@ -65,7 +66,7 @@ class Run:
 
 
 def run(
-    rows: Any,
+    rows: Provider,
     sign: Array,
     plain: Array,
     bias: float,
@@ -89,7 +90,7 @@ def run(
     if usable is not None:
         active &= usable
     h = np.minimum(1.0, margin) - (0.0 if learn else sign * bias)
-    diagonal = np.asarray(rows.diagonal())
+    diagonal = rows.diagonal()
     out = Run(first_bias=bias, squared_norm=squared_norm)
     radius = float(diagonal[active].max(initial=0.0))
     _set_bounds(out, radius, tol, step, learn)

@@ -262,7 +262,7 @@ class Reference:
             return np.zeros(len(rows))
         if rough and isinstance(self.rows, NativeRows):
             return self.rows.rough(pair.support, pair.coef, rows)
-        return np.asarray(self.rows.exact(pair.support, pair.coef, rows))
+        return self.rows.exact(pair.support, pair.coef, rows)
 
     def compressed(self, support: Array, table: Array, biases: Any) -> SVC:
         """A fitted SVC with the support vectors ``support``, row numbers, and for each function the bias.

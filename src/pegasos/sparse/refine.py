@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from pegasos.kernels.functions import Kernel
@@ -68,7 +69,7 @@ class GaussianRows:
     that. Those with many zeros are near it as they are.
     """
 
-    def __init__(self, X: Any, gamma: float, kind: Any, threads: int) -> None:
+    def __init__(self, X: Any, gamma: float, kind: npt.DTypeLike, threads: int) -> None:
         self.X, self.gamma, self.kind, self.threads = compact(X, threads), gamma, np.dtype(kind), threads
         self.shift = np.zeros(X.shape[1])
         if not sparse.issparse(self.X):

@@ -20,8 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
+from pegasos.kernels.gram import Provider
 from pegasos.rows.views import Array
 from pegasos.util.threads import hold_worker, one_blas_thread
 
@@ -41,12 +43,12 @@ SMALL, STEPS = 1e-3, 30
 COARSE, ENOUGH = 4, 8
 
 
-def project(rows: Any, candidates: Array, inner: Array, n: int) -> Array:
+def project(rows: Provider, candidates: Array, inner: Array, n: int) -> Array:
     """Up to n of the candidates (row numbers), in the order they are chosen.
 
     ``inner`` is ⟨w, φ_j⟩ for each candidate.
     """
-    own = np.asarray(rows.diagonal())[candidates]
+    own = rows.diagonal()[candidates]
     d, r = own.copy(), inner.astype(np.float64)
     floor = SPANNED * np.maximum(own, np.finfo(float).tiny)
     V = np.zeros((min(n, len(candidates)), len(candidates)), dtype=np.float32)
@@ -100,7 +102,13 @@ class Span:
     """
 
     def __init__(
-        self, square: Array, values: Callable[[slice], Array], m: int, kind: Any, threads: int, together: int = 1
+        self,
+        square: Array,
+        values: Callable[[slice], Array],
+        m: int,
+        kind: npt.DTypeLike,
+        threads: int,
+        together: int = 1,
     ) -> None:
         self.threads, n = threads, len(square)
         square = (square + square.T) / 2
@@ -160,7 +168,7 @@ class Span:
         return float(0.5 * u @ u + 0.5 * (cost * slack) @ slack)
 
 
-def span_of_rows(rows: Any, order: Array, threads: int) -> Span:
+def span_of_rows(rows: Provider, order: Array, threads: int) -> Span:
     """The span of some of the rows of a provider."""
 
     def values(part: slice) -> Array:

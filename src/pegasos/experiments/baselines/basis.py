@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from pegasos import _core
 from pegasos.estimators.linear import LinearSVC
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import provider
@@ -39,7 +40,7 @@ def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
     return _core_values(kernel, kernel.core(compact(A), threads), B, threads)
 
 
-def _core_values(kernel: Kernel, rows: Any, B: Any, threads: int) -> Array:
+def _core_values(kernel: Kernel, rows: _core.KernelRows, B: Any, threads: int) -> Array:
     """The same for rows that the core has already seen: scores of b_j with one coefficient, 1."""
     points = kernel.core(compact(B), threads)
     out = np.empty((rows.rows, B.shape[0]))
@@ -74,10 +75,10 @@ class Basis:
     @cached_property
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
-        return np.asarray(self.rows.diagonal())
+        return self.rows.diagonal()
 
     @cached_property
-    def _given(self) -> Any:
+    def _given(self) -> _core.KernelRows:
         """The rows with their columns where new points have them."""
         return self.kernel.core(compact(self.X, self.threads), self.threads)
 
@@ -165,7 +166,7 @@ def refit(basis: Basis, y: Array, C: float, loss: Refit = "squared_hinge", tol: 
     if loss == "squared_hinge":
         return refit_squared(basis, y, C, np.zeros(basis.size), 0.0, 0.01 * tol)
     if basis.size == 0:  # every K(x, x) is zero
-        core, scores, ones = Hinge().core(), np.zeros(len(y)), np.ones(len(y))
+        core, scores, ones = Hinge().scalar(), np.zeros(len(y)), np.ones(len(y))
         low, high, _ = core.best_offset(scores, y, ones, 0.0)
         bias = 0.5 * (low + high)
         return Fitted(np.zeros(0), bias, C * float(np.sum(core.value(scores + bias, y))))

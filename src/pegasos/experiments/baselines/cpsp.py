@@ -34,7 +34,7 @@ class _Planes:
 
     def cut(self, u: Array) -> tuple[Array, float]:
         """Add the plane that touches at coordinates u. Return how it weighs the rows, and the objective there."""
-        m, loss = self.basis.m, Hinge().core()
+        m, loss = self.basis.m, Hinge().scalar()
         scores = (self.basis.features[:, : len(u)] @ u.astype(self.basis.dtype)).astype(np.float64)
         bias, slopes = balanced_slopes(loss, scores, self.y, np.ones(m), 0.0)
         value = float(np.mean(loss.value(scores + bias, self.y)))
@@ -65,7 +65,7 @@ class _Planes:
         """The coordinates that minimise (λ/2)‖u‖² + max_j (e_j − ⟨u, a_j⟩), and the value there, up to 1e-6."""
         H = np.ascontiguousarray(self.coords @ self.coords.T / self.lam)
         alpha = self.alpha / self.alpha.sum()
-        alpha = np.asarray(_core.simplex_qp(H, self.heights, alpha, 1e-6, 20_000))
+        alpha = _core.simplex_qp(H, self.heights, alpha, 1e-6, 20_000)
         self.alpha = alpha / alpha.sum()
         self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
         mixed = self.alpha @ self.coords

@@ -133,7 +133,7 @@ class Task:
 
     def best_bias(self, scores: Array) -> float:
         """The bias of the least hinge loss for scores without one."""
-        low, high, _ = Hinge().core().best_offset(np.ascontiguousarray(scores), self.y, np.ones(self.m), 0.0)
+        low, high, _ = Hinge().scalar().best_offset(np.ascontiguousarray(scores), self.y, np.ones(self.m), 0.0)
         return float(0.5 * (low + high))
 
     def chosen_rows(self, name: str, value: Any) -> Array:

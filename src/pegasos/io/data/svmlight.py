@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
-from typing import Any
+from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,16 @@ class SvmlightError(ValueError):
         return f"{self.source}, line {self.line}, column {self.column}: {self.reason}"
 
 
+class _Options(TypedDict):
+    """What the core is told about every text."""
+
+    single: bool
+    zero_based: bool
+    n_features: int
+    query: bool
+    threads: int
+
+
 @dataclass(frozen=True)
 class _Reader:
     """The checked parameters of a reading, and what turns text into arrays with them."""
@@ -124,7 +134,7 @@ class _Reader:
             raise ValueError(f"n_features={n_features} does not fit index_dtype int32; use int64")
         return cls(name_of(source), n_features, bool(zero_based), value, index, bool(query_id), thread_count(n_jobs))
 
-    def rows(self, text: Any) -> dict[str, Any]:
+    def rows(self, text: Any) -> _core.SvmlightRows:
         """The core's arrays for all of a text, a view or a stream.
 
         The text is handed over in parts that take some hundredths of a second: Ctrl-C lands in between.
@@ -149,38 +159,35 @@ class _Reader:
                     if not used:
                         buffer = np.append(buffer, np.empty_like(buffer))  # a line that is longer
                     buffer[:filled] = buffer[used : used + filled]
-        found: dict[str, Any] = core.finish()
-        return found
+        return core.finish()
 
-    def _add(self, core: Any, text: Array, last: bool) -> int:
+    def _add(self, core: _core.SvmlightReader, text: Array, last: bool) -> int:
         """Read what is complete; the number of bytes."""
         found = core.add(text, last=last)
         if self._needs_width(found):
             core.widen()
             found = core.add(text, last=last)
-        if isinstance(found, dict):
-            self.check(found)
-        return int(found)
+        return found if isinstance(found, int) else self._refuse(found)
 
-    def parse(self, text: Any, first_line: int = 1) -> dict[str, Any]:
-        """The core's answer for a text of whole lines: arrays, or an offence that :meth:`check` makes an error of."""
+    def parse(self, text: Any, first_line: int = 1) -> _core.SvmlightRows:
+        """The core's arrays for a text of whole lines."""
         wide = self._wide
         while True:
-            found: dict[str, Any] = _core.svmlight_read(_bytes(text), wide=wide, first_line=first_line, **self._options)
+            found = _core.svmlight_read(_bytes(text), wide=wide, first_line=first_line, **self._options)
             if wide or not self._needs_width(found):
-                return found
+                return self._refuse(found) if isinstance(found, _core.SvmlightRefusal) else found
             wide = True
 
     @property
     def _wide(self) -> bool:
         return self.index_dtype == np.int64 or (self.n_features or 0) > _INT32_MAX
 
-    def _needs_width(self, found: Any) -> bool:
+    def _needs_width(self, found: object) -> bool:
         wanted = ("index_too_wide", "too_many_entries")
-        return self.index_dtype is None and isinstance(found, dict) and found.get("offence") in wanted
+        return self.index_dtype is None and isinstance(found, _core.SvmlightRefusal) and found.offence in wanted
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def _options(self) -> _Options:
         return {
             "single": self.dtype == np.float32,
             "zero_based": self.zero_based,
@@ -189,33 +196,31 @@ class _Reader:
             "threads": self.threads,
         }
 
-    def check(self, found: dict[str, Any]) -> None:
+    def _refuse(self, found: _core.SvmlightRefusal) -> NoReturn:
         """Raise what the core has found wrong."""
-        if "offence" not in found:
-            return
-        text = found["text"].decode("utf-8", "backslashreplace")
-        reason = _REASONS[found["offence"]].format(
+        text = found.text.decode("utf-8", "backslashreplace")
+        reason = _REASONS[found.offence].format(
             word=repr(text),
-            previous=found["previous"],
+            previous=found.previous,
             n_features=self.n_features,
             index=self.index_dtype or "int64",
             wider="; read with index_dtype=np.int64" if self.index_dtype == np.int32 else "",
             dtype=self.dtype,
             larger="; read with dtype=np.float64" if self.dtype == np.float32 and _fits_float64(text) else "",
         )
-        if found["offence"] in ("bad_value", "bad_label") and text.lstrip("+-").lower() in _NOT_FINITE:
+        if found.offence in ("bad_value", "bad_label") and text.lstrip("+-").lower() in _NOT_FINITE:
             reason = reason.replace("a number", "a finite number; impute it, or leave the entry or the row out")
-        if found["line"] == 1 and found["offence"] in ("bad_label", "several_labels") and set(",;") & set(text):
+        if found.line == 1 and found.offence in ("bad_label", "several_labels") and set(",;") & set(text):
             reason += "; if this is CSV, pegasos.io.convert reads it with format='csv'"
-        raise SvmlightError(self.name, found["line"], found["column"], text, reason)
+        raise SvmlightError(self.name, found.line, found.column, text, reason)
 
-    def result(self, found: dict[str, Any], columns: int) -> tuple[Any, ...]:
+    def result(self, found: _core.SvmlightRows, columns: int) -> tuple[Any, ...]:
         """Matrix, labels and, where asked for, query numbers."""
-        y = found["label"]
+        y = found.label
         X = sparse.csr_matrix((len(y), columns), dtype=self.dtype)
-        X.data, X.indices, X.indptr = found["data"], found["indices"], found["indptr"]  # as they are, int64 too
+        X.data, X.indices, X.indptr = found.data, found.indices, found.indptr  # as they are, int64 too
         X.has_canonical_format = True
-        return (X, y, found["query"]) if self.query_id else (X, y)
+        return (X, y, found.query) if self.query_id else (X, y)
 
 
 def read_svmlight(
@@ -275,7 +280,7 @@ def read_svmlight(
     reader = _Reader.of(source, n_features, zero_based, dtype, index_dtype, query_id, n_jobs)
     with text_of(source) as text:
         found = reader.rows(text)
-    return reader.result(found, found["columns"] if reader.n_features is None else reader.n_features)
+    return reader.result(found, found.columns if reader.n_features is None else reader.n_features)
 
 
 def iter_svmlight(
@@ -346,11 +351,10 @@ def _blocks(source: Source, reader: _Reader, memory: int) -> Iterator[tuple[Any,
                 reason = _REASONS["long_line"].format(limit=limit, memory=memory)
                 raise SvmlightError(reader.name, line, 1, text[:60].decode("utf-8", "backslashreplace"), reason)
             found = reader.parse(memoryview(text)[:end], line)
-            reader.check(found)
             text = text[end:]
-            line += found["lines"]
-            columns = max(columns, found["columns"]) if reader.n_features is None else reader.n_features
-            if len(found["label"]):
+            line += found.lines
+            columns = max(columns, found.columns) if reader.n_features is None else reader.n_features
+            if len(found.label):
                 yield reader.result(found, columns)
             if at_end:
                 return

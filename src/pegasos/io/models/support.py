@@ -220,7 +220,7 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
         kernel.check_rows(X)
     except ValueError as error:
         raise ValueError(f"support_vectors_: {error}") from None
-    diagonal = np.asarray(kernel.core(X).diagonal())
+    diagonal = kernel.core(X).diagonal()
     if not np.isfinite(diagonal).all():
         row = int(np.flatnonzero(~np.isfinite(diagonal))[0])
         raise ValueError(f"the kernel of support vector {row} with itself is {diagonal[row]}")

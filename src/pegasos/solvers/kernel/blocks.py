@@ -229,7 +229,7 @@ class BlockEngine(Engine[Coefficients]):
     def _block(self, group: _Group) -> int:
         """Visit the next rows of all parts that are not finished; the kernel values used."""
         if group.drawn is None or group.drawn[0] != group.epoch:
-            order = np.asarray(_core.epoch_order(group.m, self.order, self.seed, group.epoch))
+            order = _core.epoch_order(group.m, self.order, self.seed, group.epoch)
             group.drawn = group.epoch, order
         at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
         rows = self.problem.rows(group.parts[0])

@@ -91,7 +91,7 @@ class _Online:
         if not (self.inside[self.top] and self.inside[self.bottom]):
             self.find_extremes(state)
 
-    def _set(self, state: _State) -> tuple[Any, ...]:
+    def _set(self, state: _State) -> tuple[Array, int, Array, Array, Array, Array, Array, Array]:
         part = self.part
         return self.room, self.count, part.row, part.t, part.lo, part.hi, state.gamma, state.F
 

@@ -97,18 +97,18 @@ class _Bundle:
         """The best free bias for these scores (0 if there is none) and the balanced slopes there."""
         p = self.problem
         if p.bias != "free":
-            return 0.0, p.core.slope(score, self.y)
-        return balanced_slopes(p.core, score, self.y, p.c, self.bias)
+            return 0.0, p.scalar.slope(score, self.y)
+        return balanced_slopes(p.scalar, score, self.y, p.c, self.bias)
 
     def _cut(self, w: Array, score: Array) -> None:
         p = self.problem
         b, u = self._best_bias(score)
         total = score + b
-        a = -np.asarray(p.examples.rows.adjoint(np.ascontiguousarray((p.c * u / p.total)[:, None]), p.threads))[0]
+        a = -p.examples.rows.adjoint(np.ascontiguousarray((p.c * u / p.total)[:, None]), p.threads)[0]
         if self.B:
             a = np.append(a, -self.B * float(p.c @ u) / p.total)
         # e = mean(ℓ + u z): the plane's height at w′ = 0.
-        e = float(p.c @ (p.core.value(total, self.y) + u * total)) / p.total
+        e = float(p.c @ (p.scalar.value(total, self.y) + u * total)) / p.total
         row = self.planes @ a
         self.gram = np.block([[self.gram, row[:, None]], [row[None, :], np.array([[a @ a]])]])
         self.planes, self.heights = np.vstack([self.planes, a]), np.append(self.heights, e)
@@ -126,7 +126,7 @@ class _Bundle:
     def _solve_model(self) -> None:
         lam = self.problem.lam
         H = np.ascontiguousarray(self.gram / lam)
-        self.alpha = np.asarray(_core.simplex_qp(H, self.heights, self.alpha, self._precision(), 20_000))
+        self.alpha = _core.simplex_qp(H, self.heights, self.alpha, self._precision(), 20_000)
         self.alpha /= self.alpha.sum()
         self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
         mixed = self.alpha @ self.planes
@@ -148,7 +148,7 @@ class _Bundle:
     def value(self) -> float:
         """F at the best weights."""
         p = self.problem
-        losses = float(p.c @ p.core.value(self.best_score + self.bias, self.y)) / p.total
+        losses = float(p.c @ p.scalar.value(self.best_score + self.bias, self.y)) / p.total
         return 0.5 * p.lam * float(self.best @ self.best) + losses
 
     def state(self) -> dict[str, Array]:
@@ -194,7 +194,7 @@ class _Bundle:
         return lo
 
 
-def balanced_slopes(core: Any, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
+def balanced_slopes(core: _core.Loss, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
     """The best bias for these scores, looked for from ``start``, and minus-slopes u there with Σ c_i u_i = 0."""
     lo, hi, flat = core.best_offset(score, y, c, start)
     middle = 0.5 * (lo + hi)

@@ -23,7 +23,7 @@ SINGLE_LOSSES = ("hinge", "smoothed_hinge", "squared_hinge")
 STIFF, NORMS = 100.0, (1e-12, 1e12)
 
 
-class DualAscentEngine(LaneEngine):
+class DualAscentEngine(LaneEngine[_core.Sdca]):
     """SDCA; see ``cpp/pegasos/linear/sdca.hpp``."""
 
     def __init__(
@@ -51,7 +51,7 @@ class DualAscentEngine(LaneEngine):
             self.feature = own if feature is None else feature
         else:
             self.feature = 0.0
-        self.options = {"shrinking": shrinking, "sampling": sampling, "blocks": blocks, "seed": seed}
+        self.shrinking, self.sampling, self.blocks, self.seed = shrinking, sampling, blocks, seed
         self.lanes = self._lanes(single and self._suits_single())
 
     def _suits_single(self) -> bool:
@@ -63,10 +63,10 @@ class DualAscentEngine(LaneEngine):
         stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)
         return stiffest <= STIFF and NORMS[0] <= float(squares.max()) <= NORMS[1]
 
-    def _lanes(self, single: bool) -> LaneGroups:
+    def _lanes(self, single: bool) -> LaneGroups[_core.Sdca]:
         problem, self.single = self.problem, single
 
-        def make(first: int, count: int) -> Any:
+        def make(first: int, count: int) -> _core.Sdca:
             return _core.Sdca(
                 *common_arguments(problem, first, count),
                 squared_norms=problem.examples.squared_norms,
@@ -75,7 +75,10 @@ class DualAscentEngine(LaneEngine):
                 multiplier=problem.bias == "free",
                 threads=problem.threads,
                 single=single,
-                **self.options,
+                shrinking=self.shrinking,
+                sampling=self.sampling,
+                blocks=self.blocks,
+                seed=self.seed,
             )
 
         return LaneGroups(problem, make, SINGLE_GROUP if single else GROUP)
@@ -136,7 +139,7 @@ class DualAscentEngine(LaneEngine):
         """
         problem = self.problem
         some = np.linspace(0, problem.examples.m - 1, min(problem.examples.m, 1000)).astype(np.int64)
-        now = np.asarray(problem.examples.rows.scores(W, self._biases(), problem.threads, some))
+        now = problem.examples.rows.scores(W, self._biases(), problem.threads, some)
         slack = 3 * float(np.sqrt(np.nanmean((now - Z[some]) ** 2)))
         for solver, part in self.lanes.parts():
             solver.leave_out(np.ascontiguousarray(Z[:, part]), slack)

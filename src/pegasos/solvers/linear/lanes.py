@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.fit.engine import CHUNK
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
@@ -34,36 +35,39 @@ COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", *WINDOW_C
 #: Whole numbers up to here are exact in float64.
 EXACT = 2.0**53
 
+#: The C++ solver of an engine.
+S = TypeVar("S", _core.Pegasos, _core.Sdca)
 
-class LaneGroups:
+
+class LaneGroups(Generic[S]):
     """The C++ solvers of a problem, driven as one."""
 
-    def __init__(self, problem: LinearProblem, make: Callable[[int, int], Any], group: int = GROUP) -> None:
+    def __init__(self, problem: LinearProblem, make: Callable[[int, int], S], group: int = GROUP) -> None:
         """``make(first, count)`` builds the solver for the classes ``first`` … ``first + count − 1``."""
         K, self.rows, self.columns = problem.outputs, problem.examples.m, problem.examples.n
         self.outputs = K
         step = K if problem.joint or K == 1 else group
         self.spans = [(first, min(step, K - first)) for first in range(0, K, step)]
-        self.solvers = [make(first, count) for first, count in self.spans]
+        self.solvers: list[S] = [make(first, count) for first, count in self.spans]
         self.resting = [False] * len(self.solvers)
         entries = max(1, problem.examples.nnz // problem.examples.m)
         lanes = 1 if K == 1 else step
         self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
         self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= BRIEF else 1
 
-    def parts(self) -> list[tuple[Any, slice]]:
+    def parts(self) -> list[tuple[S, slice]]:
         """Each solver and the outputs that are its own."""
         return [(s, slice(first, first + count)) for s, (first, count) in zip(self.solvers, self.spans, strict=True)]
 
     @property
-    def awake(self) -> list[Any]:
+    def awake(self) -> list[S]:
         """The solvers that still work."""
         return [s for s, resting in zip(self.solvers, self.resting, strict=True) if not resting]
 
     @property
     def epochs(self) -> float:
         """Passes over the rows, of the group that has done most."""
-        return max(float(s.epochs) for s in self.solvers)
+        return max(s.epochs for s in self.solvers)
 
     def advance(self) -> bool:
         """A chunk of rows for every solver that is in the middle of an epoch; True when all have ended theirs."""
@@ -96,20 +100,21 @@ class LaneGroups:
 
     def duals(self) -> Array:
         """Dual variables of all outputs: (rows × outputs)."""
-        return self._collect("write_duals")
+        return self._collect(lambda solver, u, first: solver.write_duals(u, first))
 
-    def averages(self) -> Array:
-        """Their means over the last epoch, from solvers that keep them."""
-        return self._collect("write_averages")
+    def averages(self: LaneGroups[_core.Sdca]) -> Array:
+        """Their means over the last epoch, which SDCA keeps."""
+        return self._collect(lambda solver, u, first: solver.write_averages(u, first))
 
-    def scores(self, early: int) -> Array:
-        """The rows' scores when they were visited, from solvers that keep them; NaN for an epoch's ``early`` rows."""
-        return self._collect("write_scores", early)
+    def scores(self: LaneGroups[_core.Pegasos], early: int) -> Array:
+        """The rows' scores when they were visited, if Pegasos was to keep them; NaN for an epoch's ``early`` rows."""
+        return self._collect(lambda solver, z, first: solver.write_scores(z, first, early))
 
-    def _collect(self, write: str, *options: int) -> Array:
+    def _collect(self, write: Callable[[S, Array, int], None]) -> Array:
+        """What ``write`` has the solvers write into an array of rows × outputs, each from its first output on."""
         numbers = np.empty((self.rows, self.outputs))
         for solver, part in self.parts():
-            getattr(solver, write)(numbers, part.start, *options)
+            write(solver, numbers, part.start)
         return numbers
 
     def state(self) -> dict[str, Any]:
@@ -143,7 +148,9 @@ class LaneGroups:
         return fields
 
 
-def common_arguments(problem: LinearProblem, first: int, count: int) -> tuple[Any, ...]:
+def common_arguments(
+    problem: LinearProblem, first: int, count: int
+) -> tuple[_core.Rows, _core.Loss | _core.JointLoss, Array, Array | None, float, int, int]:
     """The arguments all C++ solvers begin with."""
     return (
         problem.examples.rows,
@@ -156,10 +163,10 @@ def common_arguments(problem: LinearProblem, first: int, count: int) -> tuple[An
     )
 
 
-class LaneEngine(LinearEngine):
+class LaneEngine(LinearEngine, Generic[S]):
     """What the engines on :class:`LaneGroups` share."""
 
-    lanes: LaneGroups
+    lanes: LaneGroups[S]
     ended: bool
 
     @property

@@ -7,10 +7,12 @@ The dual point is u_i = −ℓ_i′, which is feasible everywhere and optimal at
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.fit.engine import CLOSE
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
@@ -33,19 +35,19 @@ class _Scalar:
         return self.design.forward(beta)
 
     def loss(self, score: Array) -> float:
-        return float(self.h @ self.problem.core.value(score, self.y))
+        return float(self.h @ self.problem.scalar.value(score, self.y))
 
     def derivatives(self, score: Array) -> tuple[Array, Array]:
         """Σ h g x̃ and Σ h ℓ″ x̃x̃ᵀ."""
-        slope = self.design.adjoint(self.h * self.problem.core.slope(score, self.y))
-        return slope, self.design.gram(self.h * self.problem.core.curvature(score, self.y))
+        slope = self.design.adjoint(self.h * self.problem.scalar.slope(score, self.y))
+        return slope, self.design.gram(self.h * self.problem.scalar.curvature(score, self.y))
 
     def curvature_bound(self) -> Array:
         """What ℓ″ never exceeds, in the place of ℓ″."""
         return self.design.gram(self.h * self.problem.loss.smoothness)
 
     def duals(self, score: Array) -> Array:
-        return np.asarray(self.problem.core.slope(score, self.y))[:, None]
+        return self.problem.scalar.slope(score, self.y)[:, None]
 
     def split(self, beta: Array) -> tuple[Array, Array]:
         n = self.problem.examples.n
@@ -56,7 +58,9 @@ class _Multinomial:
     """All classes at once: β is the classes' (w, b), one after the other."""
 
     def __init__(self, problem: LinearProblem) -> None:
-        self.problem = problem
+        self.problem, core = problem, problem.core
+        assert isinstance(core, _core.JointLoss)
+        self.core = core
         self.h = problem.c / (problem.lam * problem.total)
         self.design = Design(problem.examples, problem.bias != "none", problem.threads)
         self.R = np.tile(regularisation(problem), problem.outputs)
@@ -65,7 +69,7 @@ class _Multinomial:
         return self.problem.scores(*(np.ascontiguousarray(a) for a in self.split(beta)))
 
     def loss(self, score: Array) -> float:
-        return float(self.h @ self.problem.core.value(score, self.problem.target))
+        return float(self.h @ self.core.value(score, self.problem.target))
 
     def derivatives(self, score: Array) -> tuple[Array, Array]:
         K, width = self.problem.outputs, self.design.width
@@ -88,7 +92,7 @@ class _Multinomial:
         return np.kron(np.eye(self.problem.outputs), self.design.gram(self.h * self.problem.loss.smoothness))
 
     def duals(self, score: Array) -> Array:
-        return np.asarray(self.problem.core.slopes(score, self.problem.target))
+        return self.core.slopes(score, self.problem.target)
 
     def split(self, beta: Array) -> tuple[Array, Array]:
         B = beta.reshape(self.problem.outputs, self.design.width)
@@ -102,7 +106,7 @@ class NewtonEngine(LinearEngine):
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         joint = problem.joint
-        self.parts: list[Any] = (
+        self.parts: Sequence[_Scalar | _Multinomial] = (
             [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
         )
         self.beta = [np.zeros(len(p.R)) for p in self.parts]

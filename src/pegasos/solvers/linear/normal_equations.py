@@ -83,17 +83,17 @@ class Design:
         n = self.examples.n
         b = beta[n:] if self.bias else np.zeros(1)
         W = np.ascontiguousarray(beta[None, :n])
-        return np.asarray(self.examples.rows.scores(W, np.ascontiguousarray(b), self.threads, self.index))[:, 0]
+        return self.examples.rows.scores(W, np.ascontiguousarray(b), self.threads, self.index)[:, 0]
 
     def adjoint(self, v: Array) -> Array:
         """X̃ᵀv."""
-        W = np.asarray(self.examples.rows.adjoint(np.ascontiguousarray(v[:, None]), self.threads, self.index))[0]
+        W = self.examples.rows.adjoint(np.ascontiguousarray(v[:, None]), self.threads, self.index)[0]
         return np.concatenate((W, [np.add.reduce(v)])) if self.bias else W
 
     def gram(self, d: Array) -> Array:
         """X̃ᵀ diag(d) X̃, d ≥ 0."""
         n = self.examples.n
-        M = np.asarray(self.examples.rows.gram(d, self.threads, self.index))
+        M = self.examples.rows.gram(d, self.threads, self.index)
         return M if self.bias else np.ascontiguousarray(M[:n, :n])
 
 

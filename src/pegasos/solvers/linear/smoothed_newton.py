@@ -43,7 +43,7 @@ class Round:
     NARROWER = 0.4
 
     def __init__(self, problem: LinearProblem, part: int, index: Array | None, beta: Array, delta: float) -> None:
-        self.core, self.R = problem.core, regularisation(problem)
+        self.core, self.R = problem.scalar, regularisation(problem)
         self.design = Design(problem.examples, problem.bias != "none", problem.threads, index)
         take = slice(None) if index is None else index
         self.y = np.ascontiguousarray(problem.targets(part)[take])
@@ -57,7 +57,7 @@ class Round:
         self.look()
 
     def _corner(self, u: float) -> Array:
-        return np.asarray(self.core.clip(np.full(len(self.y), u), self.y))
+        return self.core.clip(np.full(len(self.y), u), self.y)
 
     def look(self) -> None:
         """What the envelope is like at β: dual variables, gradient, curvature, and the bounds they prove."""

@@ -30,7 +30,7 @@ from pegasos.solvers.units import Units, units_of
 from pegasos.util.fields import saved
 
 
-class SubgradientEngine(LaneEngine):
+class SubgradientEngine(LaneEngine[_core.Pegasos]):
     """Pegasos, NORMA or SGD; see ``cpp/pegasos/linear/pegasos.hpp``."""
 
     #: ``output`` says which iterate is wanted.
@@ -42,7 +42,7 @@ class SubgradientEngine(LaneEngine):
         self.next_check = 1.0
         feature = problem.feature if problem.bias == "feature" else 0.0
 
-        def make(first: int, count: int) -> Any:
+        def make(first: int, count: int) -> _core.Pegasos:
             return _core.Pegasos(
                 *common_arguments(problem, first, count),
                 lam=problem.lam,
