@@ -6,8 +6,9 @@ from pegasos.util import lazy
 
 if TYPE_CHECKING:
     from pegasos import datasets, experiments, io, losses, plots, solvers, theory
-    from pegasos.estimators.kernel import SVC, SVR
     from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.estimators.svc import SVC
+    from pegasos.estimators.svr import SVR
     from pegasos.fit.certificate import Certificate
     from pegasos.fit.trace import Checkpoint, Trace
     from pegasos.io import load, save
@@ -71,8 +72,8 @@ __getattr__, __dir__ = lazy.names(
         "SDCA": "solvers",
         "SGD": "solvers",
         "SMO": "solvers",
-        "SVC": "estimators.kernel",
-        "SVR": "estimators.kernel",
+        "SVC": "estimators.svc",
+        "SVR": "estimators.svr",
         "Certificate": "fit.certificate",
         "Checkpoint": "fit.trace",
         "CuttingPlane": "solvers",

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise
 
 from pegasos import SMO, SVC, SVR, LinearSVC
-from pegasos.estimators import kernel
+from pegasos.estimators.svc import _counts
 from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
@@ -563,4 +563,4 @@ def test_auto_takes_pegasos_for_sub_gradients():
 
 def test_more_steps_than_the_type_of_n_iter_can_tell():
     """As a long fit, or a forged checkpoint, may have."""
-    assert kernel._counts([0, 7, 2**53]).tolist() == [1, 7, 2**31 - 1]
+    assert _counts([0, 7, 2**53]).tolist() == [1, 7, 2**31 - 1]

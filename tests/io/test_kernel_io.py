@@ -254,8 +254,8 @@ def test_pickle_and_skops(name, fitted):
     data = skops.io.dumps(model)
     unknown = skops.io.get_untrusted_types(data=data)
     assert {name for name in unknown if name.startswith("pegasos")} <= {
-        "pegasos.estimators.kernel.SVC",
-        "pegasos.estimators.kernel.SVR",
+        "pegasos.estimators.svc.SVC",
+        "pegasos.estimators.svr.SVR",
         "pegasos.fit.certificate.Certificate",
         "pegasos.fit.trace.Trace",
         "pegasos.fit.trace.Checkpoint",

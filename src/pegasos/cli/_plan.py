@@ -110,7 +110,8 @@ class Plan:
 
         _startup.import_sklearn()
         if self.kernel:
-            from pegasos.estimators.kernel import SVC, SVR
+            from pegasos.estimators.svc import SVC
+            from pegasos.estimators.svr import SVR
 
             return SVR if self.regression else SVC
         from pegasos.estimators.linear import LinearSVC, LinearSVR

@@ -45,6 +45,14 @@ ROUGH = 1e-4
 MANY = 200_000
 
 
+def takes_rows(model: Any) -> bool:
+    if not model._streams:
+        raise AttributeError(f"{type(model).__name__} has no partial_fit: it needs all rows at once")
+    if model.kernel != "precomputed":
+        return True
+    raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
+
+
 class KernelModel(Estimator):
     """Base of the kernel estimators; not public."""
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from pegasos.util import lazy
 
 if TYPE_CHECKING:
-    from pegasos.sparse.compress import SparseSVC, sparsify
+    from pegasos.sparse.compress import sparsify
     from pegasos.sparse.path import Guarantee, RandomizedClassifier, SparsePath
+    from pegasos.sparse.svc import SparseSVC
 
 __all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"]
 
@@ -16,7 +17,7 @@ __getattr__, __dir__ = lazy.names(
         "Guarantee": "path",
         "RandomizedClassifier": "path",
         "SparsePath": "path",
-        "SparseSVC": "compress",
+        "SparseSVC": "svc",
         "sparsify": "compress",
     },
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pegasos.estimators.kernel import SVC
+from pegasos.estimators.svc import SVC
 from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array
 from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs

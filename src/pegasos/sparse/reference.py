@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos.estimators.kernel import SVC
+from pegasos.estimators.svc import SVC
 from pegasos.kernels import functions
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import NativeRows, SubsetRows, provider

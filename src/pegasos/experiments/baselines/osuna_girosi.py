@@ -8,7 +8,7 @@ from typing import Literal
 
 from sklearn.exceptions import ConvergenceWarning
 
-from pegasos.estimators.kernel import SVR
+from pegasos.estimators.svr import SVR
 from pegasos.experiments.baselines.task import Expansion, Task, checked_sizes
 from pegasos.util.threads import with_one_blas_thread
 

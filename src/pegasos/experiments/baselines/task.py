@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pegasos.estimators.kernel import SVC
+from pegasos.estimators.svc import SVC
 from pegasos.experiments.baselines.basis import Basis
 from pegasos.kernels import functions
 from pegasos.kernels.functions import Kernel

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.estimators.kernel import SVC, SVR
 from pegasos.estimators.linear import LinearSVC, LinearSVR
+from pegasos.estimators.svc import SVC
+from pegasos.estimators.svr import SVR
 from pegasos.io.models import libsvm_kernel
 from pegasos.io.models import text as text_models
 from pegasos.io.models.text import Lines, Path

@@ -17,8 +17,9 @@ from typing import Any, BinaryIO, get_type_hints
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos.estimators.kernel import SVC, SVR
 from pegasos.estimators.linear import LinearSVC, LinearSVR
+from pegasos.estimators.svc import SVC
+from pegasos.estimators.svr import SVR
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.trace import UNNAMED, Trace
 from pegasos.io.models import stream as streams
@@ -29,7 +30,8 @@ from pegasos.io.models.labels import check_labels, decode_labels, encode_labels
 from pegasos.io.models.plain import decode_parameters, encode_parameters, fits, plain
 from pegasos.losses import EpsilonInsensitive
 from pegasos.rows.views import Array
-from pegasos.sparse.compress import Guarantee, SparseSVC
+from pegasos.sparse.path import Guarantee
+from pegasos.sparse.svc import SparseSVC
 from pegasos.util.atomic import replace_file
 
 FORMAT = "pegasos model"

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pegasos.estimators.kernel import SVC, SVR
 from pegasos.estimators.linear import LinearSVC
+from pegasos.estimators.svc import SVC
+from pegasos.estimators.svr import SVR
 from pegasos.io.models import onnx_kernel
 from pegasos.io.models.onnx_graph import Graph, portable
 from pegasos.io.models.text import fitted_linear

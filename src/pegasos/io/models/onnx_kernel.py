@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from pegasos.estimators.kernel import SVC, SVR
+from pegasos.estimators.svc import SVC
+from pegasos.estimators.svr import SVR
 from pegasos.io.models import support as support_arrays
 from pegasos.io.models.onnx_graph import Graph, portable
 from pegasos.kernels.functions import NATIVE

@@ -1,4 +1,4 @@
-"""Kernel support vector machines with scikit-learn's names, parameters and attributes, and a certificate."""
+"""Support vector classification with kernels."""
 
 from __future__ import annotations
 
@@ -8,32 +8,30 @@ from itertools import combinations
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos import losses
 from pegasos.estimators.absent_classes import Functions, alone, with_absent
 from pegasos.estimators.base import all_or_nothing, class_probabilities
-from pegasos.estimators.kernel_model import KernelModel, biases, finite_scores, no_finite_score
+from pegasos.estimators.kernel_model import KernelModel, biases, finite_scores, no_finite_score, takes_rows
 from pegasos.estimators.kernel_partial_fit import KernelStream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.loop import Callback
 from pegasos.fit.trace import Trace
 from pegasos.kernels.functions import Kernel, KernelFunction
 from pegasos.kernels.pairs import PairMachine
-from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.losses import Loss
 from pegasos.problems.kernel import Coefficients
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.pairs import PairTable
 from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
-from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes, real_targets
+from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes
 from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.available import available_if
 from pegasos.util.threads import thread_count
-
-__all__ = ["SVC", "SVR"]
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -48,14 +46,6 @@ def _has_probabilities(model: Any) -> bool:
     raise AttributeError(
         f"{what} probabilities from any model: wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
     )
-
-
-def _takes_rows(model: Any) -> bool:
-    if not model._streams:
-        raise AttributeError(f"{type(model).__name__} has no partial_fit: it needs all rows at once")
-    if model.kernel != "precomputed":
-        return True
-    raise AttributeError("partial_fit needs rows that it can keep, not kernel='precomputed'")
 
 
 def _counts(steps: Sequence[int] | Array) -> Array:
@@ -394,7 +384,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self.n_support_, self.classes_ = sizes, classes
         self.support_ = rows[self.support_].astype(np.int32)
 
-    @available_if(_takes_rows)
+    @available_if(takes_rows)
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls.
@@ -587,198 +577,5 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""
-        y, sample_weight = unpack(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
-
-class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
-    """Support vector regression with kernels, and a duality-gap certificate for every fit.
-
-    Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is
-    ``max(0, |y − z| − ε)`` unless ``loss`` says otherwise.
-
-    Parameters
-    ----------
-    kernel, degree, gamma, coef0, tol, C
-        As for :class:`SVC`.
-    epsilon : float, default=0.1
-        Half the width of the tube within which errors count nothing, of the (squared) ε-insensitive losses given by
-        name.
-    loss : str or Loss, default="epsilon_insensitive"
-        "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
-        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``. SMO can the first only; "auto" takes SDCA for the others.
-    shrinking, cache_size, verbose, max_iter, random_state, lam, fit_intercept, intercept, intercept_scaling, solver, \
-n_jobs, max_time, callback, on_interrupt, checkpoint, checkpoint_every
-        As for :class:`SVC`.
-
-    Attributes
-    ----------
-    support_, support_vectors_, lam_, certificate_, trace_, n_kernel_evaluations_, fit_status_, shape_fit_, coef_, \
-n_features_in_, feature_names_in_
-        As for :class:`SVC`.
-    n_support_ : ndarray of shape (1,)
-        How many support vectors there are.
-    dual_coef_ : array of shape (1, n_SV)
-        Coefficients of the support vectors.
-    intercept_ : ndarray of shape (1,)
-        Bias.
-    n_iter_ : int
-        Steps, each of a pair of variables, or epochs; see ``max_iter`` of :class:`SVC`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from pegasos import SVR
-    >>> x = np.linspace(0, 3, 50)[:, None]
-    >>> model = SVR(C=10.0, epsilon=0.01).fit(x, np.sin(x[:, 0]))
-    >>> model.certificate_.converged
-    True
-    >>> bool(model.score(x, np.sin(x[:, 0])) > 0.95)
-    True
-    """
-
-    def __init__(
-        self,
-        *,
-        kernel: str | KernelFunction = "rbf",
-        degree: int = 3,
-        gamma: float | Literal["scale", "auto"] = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: int | bool = False,
-        max_iter: int = -1,
-        random_state: Any = None,
-        lam: float | None = None,
-        loss: str | Loss = "epsilon_insensitive",
-        fit_intercept: bool = True,
-        intercept: str = "unregularized",
-        intercept_scaling: float = 1.0,
-        solver: str | Solver | KernelSolver = "auto",
-        n_jobs: int | None = None,
-        max_time: float | None = None,
-        callback: Callback | None = None,
-        on_interrupt: Literal["raise", "keep"] = "raise",
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 30.0,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.lam = lam
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.solver = solver
-        self.n_jobs = n_jobs
-        self.max_time = max_time
-        self.callback = callback
-        self.on_interrupt = on_interrupt
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-
-    @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the model; see :meth:`SVC.fit`. ``y``: numbers.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        loss = self._loss()
-        y, sample_weight = unpack(X, y, sample_weight)
-        X = self._matrix(X, reset=True)
-        target = real_targets(X, y)
-        given = row_weights(sample_weight, None, X.shape[0])
-        weight = np.ones(X.shape[0]) if given is None else given
-        kernel = self._resolved(X, given)
-        total = float(weight.sum())
-        lam = self._lam(total)
-        part = Part(None, target, weight, loss, 1.0 / (lam * total))
-
-        def columns(model: Coefficients) -> tuple[Array, Array]:
-            support = np.flatnonzero(model.coef)
-            return model.coef[None, support], support
-
-        result = self._solve(self._problem(X, kernel, [part], lam, total), columns)
-        self._lay_out(X, *columns(result.model), biases(result))
-        self.n_iter_ = max(int(result.engine.steps[0]), 1)
-        return self
-
-    @available_if(_takes_rows)
-    @all_or_nothing
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`SVC.partial_fit`.
-
-        Unless ``solver`` is Pegasos, the coefficients are means of iterates; see
-        :meth:`LinearSVR.partial_fit <pegasos.LinearSVR.partial_fit>`.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        loss = self._loss()
-        y, sample_weight = unpack(X, y, sample_weight)
-        X = self._matrix(X, reset=not hasattr(self, "_stream"))
-        target = real_targets(X, y)
-        given = row_weights(sample_weight, None, X.shape[0])
-        weight = np.ones(X.shape[0]) if given is None else given
-        stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
-        coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
-        support = np.flatnonzero(coef[0])
-        self._lay_out(stream.vectors, coef[:1, support], support, b, stream.numbers)
-        self.n_iter_ = stream.calls
-        return self
-
-    def _fitted(self) -> tuple[Array, Array]:
-        return self._dense_coefficients(), np.zeros(len(self.support_), dtype=np.int64)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_number("epsilon", low=0, strict=False)
-
-    def _loss(self) -> Loss:
-        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
-            return EpsilonInsensitive(self.epsilon)
-        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
-            return SquaredEpsilonInsensitive(self.epsilon)
-        return losses.resolve(self.loss, ("regression",), "SVR")
-
-    def _lay_out(self, X: Any, coef: Array, support: Array, b: Array, numbers: Array | None = None) -> None:
-        self._keep_support(X, support, numbers)
-        self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.dual_coef_ = self._like_rows(coef, X)
-        self.intercept_ = b
-
-    @property
-    def coef_(self) -> Any:
-        """Weights, for ``kernel="linear"``."""
-        if self.kernel != "linear":
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        check_is_fitted(self)
-        return self.dual_coef_ @ self.support_vectors_
-
-    def predict(self, X: Any) -> Array:
-        """The value of every row."""
-        check_is_fitted(self)
-        return np.asarray(self._scores(X, self._dense_coefficients())[:, 0] + self.intercept_[0])
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
         y, sample_weight = unpack(X, y, sample_weight)
         return float(super().score(X, y, sample_weight))
