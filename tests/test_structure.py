@@ -197,6 +197,19 @@ def test_tests_start_processes_in_one_place():
         assert found is None, f"{path.name}: use tests/support/processes.py instead of {found[0]}"
 
 
+def test_the_walks_of_the_architecture_lead_somewhere():
+    """Every file is there, and has what the walk says it has."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walks = re.search(r"^## Five walks\n(.*?)^## ", text, re.S | re.M)[1]
+    steps = re.findall(r"`([a-z_/]+\.(?:py|[ch]pp))`((?:,? `[\w.]+`)*)", walks)
+    assert len(steps) > 30
+    for name, members in steps:
+        path = ROOT / name if name.startswith("cpp/") else SOURCE / name
+        source = path.read_text(encoding="utf-8")
+        for member in re.findall(r"`(?:\w+\.)?(\w+)`", members):
+            assert re.search(rf"(def|class) {member}\b", source), f"{name} has no {member}"
+
+
 def public():
     for module in (pegasos, experiments, io, losses, solvers):
         for name in module.__all__:
