@@ -189,7 +189,7 @@ def test_hard_pairs_are_helped_by_newtons_method():
     X, y = rng.normal(loc=100, size=(90, 2)), rng.integers(0, 3, size=90)
     model = SVC(kernel="poly", coef0=1.0).fit(X, y)
     assert model.certificate_.converged
-    assert model.n_iter_.max() > whole_smo.PIECE
+    assert model.n_iter_.max() > whole_smo.STEPS_PER_CALL
 
 
 def test_weights_are_repetitions():
@@ -220,7 +220,7 @@ def many(classes=6, each=8):
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("together", [0, 1000])
 def test_resumed_is_straight(kind, together, monkeypatch):
-    monkeypatch.setattr(whole_smo, "WORK", 1)
+    monkeypatch.setattr(whole_smo, "WORK_PER_CALL", 1)
     monkeypatch.setattr(pair_visits, "TOGETHER", together)
     engine = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
     assert isinstance(engine, whole_smo.WholeSMOEngine)
@@ -300,10 +300,10 @@ def test_a_point_is_a_copy_where_the_state_may_be_asked_for(kind):
     for resumable in (True, False):
         engine = SMO().engine(many()[kind], Options(tol=1e-3))
         engine.resumable = resumable
-        assert not np.shares_memory(engine.point().model.coef, engine.gamma)  # the fit goes on
+        assert not np.shares_memory(engine.point().model.coef, engine.alpha)  # the fit goes on
         while not engine.due(1e-3):
             engine.advance()
-        assert np.shares_memory(engine.point().model.coef, engine.gamma) == (not resumable)
+        assert np.shares_memory(engine.point().model.coef, engine.alpha) == (not resumable)
 
 
 def test_steps_are_limited_for_each_pair():
@@ -326,7 +326,7 @@ def test_the_callback_sees_what_would_be_fitted():
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_interrupts_and_checkpoints(keep, tmp_path, monkeypatch):
-    monkeypatch.setattr(whole_smo, "WORK", 1)
+    monkeypatch.setattr(whole_smo, "WORK_PER_CALL", 1)
     X, y = blobs(12, 6)
     advance, calls = whole_smo.WholeSMOEngine.advance, []
 
@@ -359,7 +359,7 @@ def test_interrupts_and_checkpoints(keep, tmp_path, monkeypatch):
 
 
 def test_time_is_limited(monkeypatch):
-    monkeypatch.setattr(whole_smo, "WORK", 1)
+    monkeypatch.setattr(whole_smo, "WORK_PER_CALL", 1)
     X, y = blobs(12, 6)
     with pytest.warns(ConvergenceWarning, match="max_time reached"):
         model = SVC(max_time=1e-9).fit(X, y)

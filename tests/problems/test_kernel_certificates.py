@@ -134,8 +134,8 @@ def test_an_interrupt_between_dual_variables_and_scores_spoils_nothing(monkeypat
         return add(self, rows, coef, F)
 
     add = NativeRows.add
-    monkeypatch.setattr("pegasos.problems.kernel.FEW", -1)
-    monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FEW", -1)
+    monkeypatch.setattr("pegasos.problems.kernel.FULL_CERTIFICATE_VALUES", -1)
+    monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FULL_CERTIFICATE_VALUES", -1)
     monkeypatch.setattr(NativeRows, "add", interrupted)
     model = SVC(gamma=1.0, solver=SMO(working_set=8), on_interrupt="keep").fit(X, y)
     assert model.certificate_.reason == "interrupted"
@@ -298,7 +298,7 @@ def test_nystroem_bounds_the_exact_optimum(exact_bound):
 
 
 def test_nystroem_with_single_precision_features_reports_the_objective_of_its_model(monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.nystroem.WIDE", 0)
+    monkeypatch.setattr("pegasos.solvers.kernel.nystroem.MAX_DOUBLE_ENTRIES", 0)
     X, y = make_moons(300, noise=0.2, random_state=0)
     model = SVC(C=10, gamma=2, solver=Nystroem(20)).fit(X, y)
     P = objective(model, pairwise.rbf_kernel(X, gamma=2), np.where(y > 0, 1.0, -1.0), 10)
@@ -306,7 +306,7 @@ def test_nystroem_with_single_precision_features_reports_the_objective_of_its_mo
 
 
 def test_the_exact_bound_is_left_out_where_it_costs_more_than_the_fit(monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.nystroem.AFFORDABLE", 0)
+    monkeypatch.setattr("pegasos.solvers.kernel.nystroem.EXACT_BOUND_VALUES", 0)
     X, y = make_moons(400, noise=0.4, random_state=0)
     shared = {"gamma": 1.0, "C": 0.01}
     assert SVC(solver=Nystroem(1), **shared).fit(X, y).certificate_.dual == 0.0
@@ -327,7 +327,7 @@ def test_sbp_says_what_was_reached_and_what_was_not():
     X, y = make_moons(200, noise=0.2, random_state=0)
     model = SVC(gamma=1.0, solver=SBP(nu=0.3), tol=0.1).fit(X, y)  # no warning
     own, c = model.sbp_[0], model.certificate_
-    assert own.gamma <= own.upper <= own.gamma / 0.9
+    assert own.level <= own.upper <= own.level / 0.9
     assert c.goal_reached
     assert not c.converged
     assert str(c).startswith(
@@ -344,10 +344,10 @@ def test_sbp_reports_the_level_of_the_weights_that_it_returns(monkeypatch):
     X[24:] = y[24:, None] * np.array([1e8 + 4.4, -(1e8 + 3.6)])
     model = quiet(SVC(kernel="linear", solver=SBP(nu=0.0, max_steps=400), tol=0.1), X, y, sample_weight=weight)
     own, (w,) = model.sbp_[0], model.coef_
-    level, _ = o.best_water_level(y * (X @ w) * own.gamma, y, weight, 0.0)
-    assert own.gamma == pytest.approx(level, rel=1e-6)
-    assert float(np.linalg.norm(w)) <= 1 / own.gamma
-    assert own.gamma <= own.upper
+    level, _ = o.best_slack_level(y * (X @ w) * own.level, y, weight, 0.0)
+    assert own.level == pytest.approx(level, rel=1e-6)
+    assert float(np.linalg.norm(w)) <= 1 / own.level
+    assert own.level <= own.upper
 
 
 def test_new_fields_go_through_model_files_and_old_ones_still_load(tmp_path):

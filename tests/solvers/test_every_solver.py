@@ -185,8 +185,8 @@ def kernel_value(model, K, loss, y, weight, bias):
 def test_kernel_machines(solver, loss, intercept, limits, small, monkeypatch):
     monkeypatch.setattr("pegasos.kernels.gram.SMALL", small)
     if not small:  # nor are all scores computed because they are few
-        monkeypatch.setattr("pegasos.problems.kernel.FEW", -1)
-        monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FEW", -1)
+        monkeypatch.setattr("pegasos.problems.kernel.FULL_CERTIFICATE_VALUES", -1)
+        monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FULL_CERTIFICATE_VALUES", -1)
     X, y, weight = rows(loss)
     model = fitted(kernel_model(solver, loss, intercept, **LIMITS[limits]), X, y, weight)
     bias = kind_of(intercept)

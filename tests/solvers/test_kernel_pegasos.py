@@ -61,7 +61,7 @@ def quiet(model, *data, **more):
 @pytest.mark.parametrize("sampling", CODES)
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_blocks_make_the_decisions_of_the_printed_algorithm(block, sampling, kernel, monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK", block)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", block)
     X, y = toy(Hinge(), 60)
     kind = RBF if kernel == "rbf" else Kernel("poly", 0.5, 1.0, 3)
     K = pairwise.rbf_kernel(X, gamma=0.5) if kernel == "rbf" else (0.5 * X @ X.T + 1) ** 3
@@ -80,7 +80,7 @@ def test_any_block_makes_the_same_decisions(block, seed, lam):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(30, 2)), rng.choice([-1.0, 1.0], size=30)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pegasos.solvers.kernel.blocks.BLOCK", block)
+        patch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", block)
         engine = advance(engine_of(kernel_problem(X, y, Hinge(), lam, kernel=RBF), Pegasos(t0=0), seed=seed), 3)
     counts = o.kernel_counts(
         pairwise.rbf_kernel(X, gamma=0.5), y, [int(b[0]) for b in batches(30, 3, seed=seed)], lam=lam
@@ -93,7 +93,7 @@ def test_any_block_makes_the_same_decisions(block, seed, lam):
 @pytest.mark.parametrize("projection", [False, True])
 def test_all_losses_batches_weights_and_projection(loss, k, projection, monkeypatch):
     """Blocks of at most 16 rows: batches of 7 share a block, the batch of all rows is longer than one."""
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK", 16)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", 16)
     X, y = toy(loss, 60)
     c, t0 = np.random.default_rng(0).uniform(0.2, 3, 60), safe_t0(loss)
     c[:3] = 0.0
@@ -134,7 +134,7 @@ def test_the_linear_kernel_is_linear_pegasos(loss, bias, output):
 @pytest.mark.parametrize("output", ["last", "average"])
 def test_an_iterate_that_is_shrunk_without_end_keeps_its_digits(size, output, monkeypatch):
     """A projection so hard that π vanishes: everything is scaled by it now and then, within blocks and without."""
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK", 32)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", 32)
     X, y = toy(Hinge(), 40)
     X, solver = X * 1e6, Pegasos(t0=0, projection=True, batch_size=size, output=output)
     engine = advance(engine_of(kernel_problem(X, y, Hinge(), 1e-2), solver), 3)
@@ -356,8 +356,8 @@ def several(kind):
 @pytest.mark.parametrize("solver", OPTIONS, ids=repr)
 @pytest.mark.parametrize("kind", ["ovr", "halves"])
 def test_resumed_is_straight(solver, kind, monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK", 32)
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.PIECE", 1)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", 32)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.VALUES_PER_CALL", 1)
 
     def go(engine, pieces):
         for _ in range(pieces):

@@ -36,7 +36,7 @@ def solve(p, tol, max_steps=10_000):
 @pytest.mark.parametrize("block", [1, 7, 256])
 @pytest.mark.parametrize("sampling", ["permutation", "fixed", "iid"])
 def test_blocks_make_the_steps_of_serial_ascent(loss, block, sampling, monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK", block)
+    monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", block)
     X, y = toy(loss, 30)
     c = np.random.default_rng(0).uniform(0.2, 3, 30)
     c[:2] = 0.0

@@ -48,10 +48,10 @@ def test_visits_are_the_oracles(seed, C, epochs, tau):
     movable = np.flatnonzero(weight > 0)
     order = np.concatenate([np.random.default_rng([seed, 0, e]).permutation(movable) for e in range(epochs)])
     alpha, S = o.lasvm(pairwise.rbf_kernel(X, gamma=GAMMA), y, C * weight, order.tolist(), tau)
-    np.testing.assert_allclose(engine.states[0].gamma, alpha, atol=1e-9)
+    np.testing.assert_allclose(engine.states[0].alpha, alpha, atol=1e-9)
     assert engine.online[0].members.tolist() == S
     np.testing.assert_allclose(engine.states[0].F, pairwise.rbf_kernel(X, gamma=GAMMA) @ alpha, atol=1e-9)
-    assert engine.states[0].gamma.sum() == pytest.approx(0, abs=1e-9)
+    assert engine.states[0].alpha.sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_scans_of_the_core():

@@ -1,4 +1,4 @@
-"""The stochastic batch perceptron: its water level, its own bounds, and the estimator's around them."""
+"""The stochastic batch perceptron: its level, its own bounds, and the estimator's around them."""
 
 import numpy as np
 import oracles as o
@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise
 from pegasos import SBP, SMO, SVC, SVR
 from pegasos.fit.engine import Options
 from pegasos.solvers.kernel.batch_perceptron import CLOSE
-from pegasos.solvers.kernel.slack_level import Basin
+from pegasos.solvers.kernel.slack_level import SlackLevels
 
 GAMMA = 0.5
 
@@ -27,7 +27,7 @@ def hinge_and_norm(model, X, y, weight=None):
     return float(weight @ np.maximum(0, 1 - signs * scores)) / weight.sum(), np.sqrt(square)
 
 
-# --- the water level -------------------------------------------------------------------------------------------------
+# --- the level -------------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -39,11 +39,11 @@ def test_the_level_is_the_oracles(rows, volume):
     margins, positive, weight = (np.array(column) for column in zip(*rows, strict=True))
     y = np.where(positive, 1.0, -1.0)
     y[:2] = 1.0, -1.0
-    level = Basin(y, weight).fill(margins, volume)
-    gamma, _ = o.best_water_level(margins, y, weight, volume)
-    assert level.gamma == pytest.approx(gamma, abs=1e-7)
-    # The bias reaches the level, and the level takes all of the water.
-    assert o.water_level(margins + y * level.b, weight, volume) == pytest.approx(level.gamma, abs=1e-9)
+    level = SlackLevels(y, weight).best(margins, volume)
+    expected, _ = o.best_slack_level(margins, y, weight, volume)
+    assert level.level == pytest.approx(expected, abs=1e-7)
+    # The bias reaches the level, and the level uses all of the slack.
+    assert o.slack_level(margins + y * level.b, weight, volume) == pytest.approx(level.level, abs=1e-9)
 
 
 @given(st.integers(0, 10_000), st.floats(0, 3))
@@ -54,8 +54,8 @@ def test_the_distribution_is_a_supergradient(seed, volume):
     margins, weight = rng.normal(size=m), rng.choice([0.5, 1.0, 2.0], size=m)
     y = np.where(rng.random(m) < 0.5, 1.0, -1.0)
     y[:2] = 1.0, -1.0
-    basin = Basin(y, weight)
-    level = basin.fill(margins, volume)
+    levels = SlackLevels(y, weight)
+    level = levels.best(margins, volume)
     p = np.zeros(m)
     for rows, chances in zip(level.rows, level.chances, strict=True):
         assert chances.sum() == pytest.approx(1)
@@ -63,16 +63,16 @@ def test_the_distribution_is_a_supergradient(seed, volume):
         p[rows] += 0.5 * chances
     assert p @ y == pytest.approx(0, abs=1e-12)
     # Tight here, and above the level everywhere.
-    assert p @ margins + volume * (p / weight).max() == pytest.approx(level.gamma, abs=1e-9)
+    assert p @ margins + volume * (p / weight).max() == pytest.approx(level.level, abs=1e-9)
     for _ in range(5):
         other = margins + rng.normal(size=m)
-        assert basin.fill(other, volume).gamma <= level.gamma + p @ (other - margins) + 1e-9
+        assert levels.best(other, volume).level <= level.level + p @ (other - margins) + 1e-9
 
 
 def test_rows_without_weight_stay_outside():
     y = np.array([1.0, 1.0, -1.0, -1.0])
-    level = Basin(y, np.array([1.0, 0.0, 1.0, 0.0])).fill(np.array([0.0, -5.0, 1.0, -7.0]), 0.0)
-    assert level.gamma == pytest.approx(0.5)
+    level = SlackLevels(y, np.array([1.0, 0.0, 1.0, 0.0])).best(np.array([0.0, -5.0, 1.0, -7.0]), 0.0)
+    assert level.level == pytest.approx(0.5)
     assert level.b == pytest.approx(0.5)
 
 
@@ -89,12 +89,12 @@ def test_bounds_enclose_the_machine_that_nu_comes_from(C, weighted):
     model = SVC(C=C, gamma=GAMMA, tol=0.05, solver=SBP(nu=loss / norm)).fit(X, y, sample_weight=weight)
     (own,) = model.sbp_
     # ν = hinge(w*)/‖w*‖ means γ* = 1/‖w*‖.
-    assert own.gamma <= 1 / norm * (1 + 1e-9)
+    assert own.level <= 1 / norm * (1 + 1e-9)
     assert own.upper >= 1 / norm * (1 - 1e-9)
-    assert own.gamma > 0.8 / norm
+    assert own.level > 0.8 / norm
     loss_here, norm_here = hinge_and_norm(model, X, y, weight)
-    assert loss_here <= own.nu / own.gamma * (1 + 1e-9)
-    assert norm_here <= 1 / own.gamma * (1 + 1e-9)
+    assert loss_here <= own.nu / own.level * (1 + 1e-9)
+    assert norm_here <= 1 / own.level * (1 + 1e-9)
     c = model.certificate_
     assert c.dual <= exact.certificate_.primal * (1 + 1e-9)
     assert c.primal >= exact.certificate_.dual * (1 - 1e-9)
@@ -106,7 +106,7 @@ def test_a_weight_of_two_is_the_row_twice():
     shared = {"gamma": GAMMA, "tol": 0.03, "solver": SBP(nu=0.1)}
     weighted = SVC(**shared).fit(X, y, sample_weight=counts)
     repeated = SVC(**shared).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
-    bounds = [(model.sbp_[0].gamma, model.sbp_[0].upper) for model in (weighted, repeated)]
+    bounds = [(model.sbp_[0].level, model.sbp_[0].upper) for model in (weighted, repeated)]
     # One and the same optimum lies between both.
     assert max(low for low, _ in bounds) <= min(high for _, high in bounds)
     assert weighted.certificate_.dual <= repeated.certificate_.primal * (1 + 1e-12)
@@ -131,7 +131,7 @@ def test_a_given_nu_has_a_goal_of_its_own():
     model = SVC(gamma=GAMMA, tol=0.02, solver=SBP(nu=0.2)).fit(X, y)  # no warning
     assert model.certificate_.reason == CLOSE
     own = model.sbp_[0]
-    assert own.gamma <= own.upper <= own.gamma / (1 - 0.02) * (1 + 1e-12)
+    assert own.level <= own.upper <= own.level / (1 - 0.02) * (1 + 1e-12)
     assert (
         model.certificate_.dual <= SVC(gamma=GAMMA, tol=1e-9).fit(X, y).certificate_.primal <= model.certificate_.primal
     )
@@ -141,12 +141,12 @@ def test_no_slack_is_the_hard_margin():
     X = np.array([[0.0], [1.0], [3.0], [4.0]])
     y = np.array([0, 0, 1, 1])
     model = SVC(kernel="linear", tol=0.02, solver=SBP(nu=0.0)).fit(X, y)
-    assert model.sbp_[0].gamma == pytest.approx(1.0, rel=0.02)
+    assert model.sbp_[0].level == pytest.approx(1.0, rel=0.02)
     assert model.coef_[0, 0] == pytest.approx(1.0, rel=0.03)
     # And where no hyperplane separates, there is no margin: the weights are zero.
     with pytest.warns(ConvergenceWarning, match="steps"):
         hopeless = SVC(kernel="linear", tol=0.02, solver=SBP(nu=0.0, max_steps=300)).fit(X, [0, 1, 0, 1])
-    assert hopeless.sbp_[0].gamma <= hopeless.sbp_[0].upper
+    assert hopeless.sbp_[0].level <= hopeless.sbp_[0].upper
     assert np.isfinite(hopeless.decision_function(X)).all()
 
 
@@ -169,7 +169,7 @@ def test_pairs_of_classes(kernel):
     model = SVC(kernel=chosen[kernel], gamma=GAMMA, tol=0.1, solver="sbp").fit(K if kernel == "precomputed" else X, y)
     assert model.certificate_.converged
     assert len(model.sbp_) == 3
-    assert all(own.gamma <= own.upper for own in model.sbp_)
+    assert all(own.level <= own.upper for own in model.sbp_)
     assert model.score(K if kernel == "precomputed" else X, y) > 0.7
     assert list(model.n_iter_) == [own.steps for own in model.sbp_]
     assert (model.n_kernel_evaluations_ == 0) == (kernel == "precomputed")

@@ -1007,7 +1007,7 @@ def lasvm(K: Array, y: Array, C: Array, order: Iterable[int], tau: float) -> tup
     return alpha, S
 
 
-def water_level(margins: Array, weight: Array, volume: float) -> float:
+def slack_level(margins: Array, weight: Array, volume: float) -> float:
     """γ with Σ c_i (γ − m_i)₊ = V: the first γ_k = (V + Σ_{i ≤ k} c_i m_i)/Σ_{i ≤ k} c_i not above the next margin."""
     order = np.argsort(margins)
     m, c = margins[order], weight[order]
@@ -1018,25 +1018,25 @@ def water_level(margins: Array, weight: Array, volume: float) -> float:
     raise AssertionError
 
 
-def best_water_level(margins: Array, y: Array, weight: Array, volume: float) -> tuple[float, float]:
+def best_slack_level(margins: Array, y: Array, weight: Array, volume: float) -> tuple[float, float]:
     """max_b of the level of m + y b, which is concave in b, and a maximiser: golden section."""
     reach = 1.0 + np.abs(margins).max() + volume / min(weight[y > 0].sum(), weight[y < 0].sum())
     lo, hi, ratio = -2 * reach, 2 * reach, (np.sqrt(5) - 1) / 2
     for _ in range(120):
         left, right = hi - ratio * (hi - lo), lo + ratio * (hi - lo)
-        if water_level(margins + y * left, weight, volume) < water_level(margins + y * right, weight, volume):
+        if slack_level(margins + y * left, weight, volume) < slack_level(margins + y * right, weight, volume):
             lo = left
         else:
             hi = right
     b = (lo + hi) / 2
-    return water_level(margins + y * b, weight, volume), float(b)
+    return slack_level(margins + y * b, weight, volume), float(b)
 
 
 def batch_perceptron(K: Array, y: Array, *, nu: float, draws: Iterable[Sequence[float]]) -> Array:
     """α ≥ 0 after a step for each pair of numbers between 0 and 1; rows of weight one, unregularised bias.
 
-    The best levels of the two classes have equally many rows k under them: the fewest whose (k + 1)st rows the water
-    cannot pass in both classes.
+    The best levels of the two classes have equally many rows k under them: the fewest whose (k + 1)st rows the slack
+    cannot lift all rows to in both classes.
     """
     alpha, Q = np.zeros(len(y)), np.outer(y, y) * K
     sides = [np.flatnonzero(y == sign) for sign in (1, -1)]

@@ -23,20 +23,8 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers import Pegasos
-from pegasos.solvers.kernel.blocks import BLOCK, ORDERS
-from pegasos.solvers.kernel.pegasos import (
-    BIAS,
-    BIAS_SUM,
-    CARRIED,
-    FOLDED,
-    NORM,
-    PASSED,
-    PI,
-    PROGRESS,
-    STEPS,
-    SUM,
-    VISITS,
-)
+from pegasos.solvers.kernel.blocks import BLOCK_ROWS, ORDERS
+from pegasos.solvers.kernel.pegasos import Progress
 from pegasos.solvers.units import Seen, Units
 
 
@@ -50,7 +38,7 @@ class KernelStream:
         self.kernel, self.lam, self.rows = kernel, lam, rows
         self.vectors: Any = None
         self.numbers, self.codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, PROGRESS))
+        self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, len(Progress)))
         self.t0: float | None = None
         #: Of :class:`KernelMeans` and :class:`Seen`, as plain tuples.
         self.averages: tuple[tuple[Any, ...], ...] | None = None
@@ -64,8 +52,8 @@ class KernelStream:
         """Go on from a fitted model: support vectors, their rows and classes, coefficients and biases of each part."""
         self.vectors, self.numbers, self.codes, self.coef = vectors, numbers.astype(np.int64), codes, coef
         self.progress = _fresh(len(coef))
-        self.progress[:, VISITS] = self.progress[:, STEPS] = self.rows
-        self.progress[:, BIAS] = b
+        self.progress[:, Progress.VISITS] = self.progress[:, Progress.STEPS] = self.rows
+        self.progress[:, Progress.BIAS] = b
 
     def fork(self) -> KernelStream:
         """A copy that can be carried on alone."""
@@ -87,7 +75,7 @@ class KernelStream:
             followed = np.concatenate([followed, means.sums()])
         Z = self._scores(problem.X, threads, np.concatenate(list(followed))).reshape(-1, parts, m)
         old = Z[0].copy()
-        norm = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
+        norm = self.progress[:, Progress.NORM] - B2 * self.progress[:, Progress.TOTAL] ** 2
         raw, piece = self._epoch(problem, old, options, seed, units.step)
         new = np.flatnonzero(raw.any(axis=0) | piece.coef.any(axis=0))
         gained = np.zeros((2, parts, m))
@@ -99,14 +87,14 @@ class KernelStream:
         if not options.projection:  # the core, which needs it then, has kept it
             # ‖v + r‖² = ‖v‖² + 2⟨v, r⟩ + ‖r‖²
             norm = norm + np.einsum("pi,pi->p", raw, 2 * old + gained[0])
-            self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+            self.progress[:, Progress.NORM] = norm + B2 * self.progress[:, Progress.TOTAL] ** 2
         scale = self._scale()
         coef = np.concatenate([self.coef, raw[:, new]], axis=1)
         if means is None:
             shown, squares, scores = scale[:, None] * coef, scale**2 * norm, scale[:, None] * (old + gained[0])
             if options.projection:
-                squares = scale**2 * (self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2)
-            b = self.progress[:, BIAS].copy()
+                squares = scale**2 * (self.progress[:, Progress.NORM] - B2 * self.progress[:, Progress.TOTAL] ** 2)
+            b = self.progress[:, Progress.BIAS].copy()
         else:
             means, followed_scores = means.after(start, piece, new, raw, Z, gained)
             shown, b = means.averages.mean(output)
@@ -136,15 +124,15 @@ class KernelStream:
     def _scale(self) -> Array:
         """The last iterate is scale · v, in each part."""
         assert self.t0 is not None
-        omega = self.t0 + self.progress[:, VISITS]  # zero for a pair of classes that has not come yet
-        return np.divide(self.progress[:, PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
+        omega = self.t0 + self.progress[:, Progress.VISITS]  # zero for a pair of classes that has not come yet
+        return np.divide(self.progress[:, Progress.PI], self.lam * omega, out=np.zeros_like(omega), where=omega > 0)
 
     def _means(self, problem: KernelProblem, B2: float) -> KernelMeans:
         """The means so far; where iterates were not added up before, they count as the last of them."""
         if self.averages is not None and self.inner is not None:
             return KernelMeans(Averages.of(self.averages), self.inner)
-        squares = self.progress[:, NORM] - B2 * self.progress[:, SUM] ** 2
-        steps, b = self.progress[:, STEPS].copy(), self.progress[:, BIAS].copy()
+        squares = self.progress[:, Progress.NORM] - B2 * self.progress[:, Progress.TOTAL] ** 2
+        steps, b = self.progress[:, Progress.STEPS].copy(), self.progress[:, Progress.BIAS].copy()
         return KernelMeans.begin(self.rows, steps, self._scale(), self.coef, b, squares)
 
     def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
@@ -156,18 +144,18 @@ class KernelStream:
         units = self._measure(problem, options, B2)
         assert self.t0 is not None
         if not self.rows:
-            self.progress[:, BIAS] = units.start
+            self.progress[:, Progress.BIAS] = units.start
         elif before is None:  # after a fit
             self.coef = self.coef * (self.lam * (self.t0 + self.rows))
-            self.progress[:, SUM] = self.coef.sum(axis=1)
+            self.progress[:, Progress.TOTAL] = self.coef.sum(axis=1)
             norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads, self.coef))
-            self.progress[:, NORM] = norm + B2 * self.progress[:, SUM] ** 2
+            self.progress[:, Progress.NORM] = norm + B2 * self.progress[:, Progress.TOTAL] ** 2
         elif before != self.t0:
-            visits = self.progress[:, VISITS]
+            visits = self.progress[:, Progress.VISITS]
             ratio = np.divide(self.t0 + visits, before + visits, out=np.ones(parts), where=before + visits > 0)
             self.coef = self.coef * ratio[:, None]
-            self.progress[:, SUM] *= ratio
-            self.progress[:, NORM] *= ratio**2
+            self.progress[:, Progress.TOTAL] *= ratio
+            self.progress[:, Progress.NORM] *= ratio**2
             if self.inner is not None and self.averages is not None:
                 self.inner = KernelMeans(Averages.of(self.averages), self.inner).rescaled(ratio).inner
         return units
@@ -198,14 +186,14 @@ class KernelStream:
         m, rows, pieces = int(problem.X.shape[0]), problem.rows(0), problem.pieces
         order = _core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0)
         size = min(int(options.batch_size), m)
-        long = size > BLOCK
-        block = size if long else BLOCK // size * size
+        long = size > BLOCK_ROWS
+        block = size if long else BLOCK_ROWS // size * size
         radius = float(np.sqrt(problem.at_zero().max() / self.lam)) if options.projection else 0.0
         raw, slopes = np.zeros((len(pieces), m)), [np.zeros(part.m) for part in pieces]
         place = [_places(part.index, m) for part in pieces]
         lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in pieces]
-        passed, folded, steps = np.zeros(len(pieces)), np.ones(len(pieces)), self.progress[:, STEPS].copy()
-        self.progress[:, [CARRIED, BIAS_SUM]] = 0.0
+        passed, folded, steps = np.zeros(len(pieces)), np.ones(len(pieces)), self.progress[:, Progress.STEPS].copy()
+        self.progress[:, [Progress.CARRIED, Progress.BIAS_SUM]] = 0.0
         for first in range(0, m, block):
             at = np.ascontiguousarray(order[first : first + block])
             known = np.flatnonzero(raw.any(axis=0))
@@ -219,7 +207,7 @@ class KernelStream:
                 if not len(inside):
                     continue
                 change, counts = np.zeros(len(inside)), self.progress[k].copy()
-                counts[PASSED] = 0.0
+                counts[Progress.PASSED] = 0.0
                 assert self.t0 is not None
                 _core.kernel_pegasos_steps(
                     part.core,
@@ -242,21 +230,29 @@ class KernelStream:
                     bias_rate=bias_rate,
                     seed=0,
                 )
-                passed[k] += folded[k] * counts[PASSED]
-                if counts[FOLDED] != 1.0:  # projections have all but wiped out the past
+                passed[k] += folded[k] * counts[Progress.PASSED]
+                if (
+                    counts[Progress.FOLDED] != 1.0
+                ):  # projections have made the past so small that its scale is moved into the numbers
                     for past in (self.coef, old, raw):
-                        past[k] *= counts[FOLDED]
-                    folded[k] *= counts[FOLDED]
-                    counts[FOLDED] = 1.0
+                        past[k] *= counts[Progress.FOLDED]
+                    folded[k] *= counts[Progress.FOLDED]
+                    counts[Progress.FOLDED] = 1.0
                 self.progress[k] = counts
                 np.add.at(raw[k], at[inside], change)
         sums = np.zeros((len(pieces), m))
         if options.output in MEANS:
             for k, part in enumerate(pieces):  # as PegasosState.coefficients has it
                 lag, total = lags[k]
-                own = part.weight * (part.m / problem.total) * (total + self.progress[k, CARRIED] * slopes[k] - lag)
+                own = (
+                    part.weight
+                    * (part.m / problem.total)
+                    * (total + self.progress[k, Progress.CARRIED] * slopes[k] - lag)
+                )
                 sums[k, slice(None) if part.index is None else part.index] = own
-        return raw, PieceSums(passed, folded, sums, self.progress[:, BIAS_SUM].copy(), self.progress[:, STEPS] - steps)
+        return raw, PieceSums(
+            passed, folded, sums, self.progress[:, Progress.BIAS_SUM].copy(), self.progress[:, Progress.STEPS] - steps
+        )
 
     def _scores(self, X: Any, threads: int, coef: Array) -> Array:
         """Σ_i coef_i K(sv_i, x) of each row of coefficients and of X, for the support vectors so far."""
@@ -286,8 +282,8 @@ class KernelStream:
 
 
 def _fresh(parts: int) -> Array:
-    progress = np.zeros((parts, PROGRESS))
-    progress[:, [PI, FOLDED]] = 1.0
+    progress = np.zeros((parts, len(Progress)))
+    progress[:, [Progress.PI, Progress.FOLDED]] = 1.0
     return progress
 
 

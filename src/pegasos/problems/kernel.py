@@ -53,9 +53,8 @@ from pegasos.util.threads import dot
 UNBOUNDED = "so there is no lower bound"
 INDEFINITE = f"the kernel is not positive semi-definite, {UNBOUNDED}"
 
-
 #: Kernel values up to which a certificate computes all scores: to find out which of them matter would take longer.
-FEW = 1 << 16
+FULL_CERTIFICATE_VALUES = 1 << 16
 
 
 class Coefficients(NamedTuple):
@@ -353,7 +352,7 @@ def _from_running(
     Those are believed of rows whose loss is zero however wrong rounding can have made them; all others are computed.
     """
     part, support = problem.pieces[k], np.flatnonzero(coef)
-    if len(support) * part.m <= FEW:
+    if len(support) * part.m <= FULL_CERTIFICATE_VALUES:
         scores = exact_scores(problem, k, coef[None])[0]
         error = float(np.abs(scores - kept.values).max())
     else:

@@ -59,11 +59,11 @@ class PairVisits:
         self._strip: tuple[int, int, int, Array] | None = None
         self._room = np.empty(0)
 
-    def visit(self, core: _core.WholeSMO, gamma: Array, k: int, budget: int) -> tuple[int, int]:
-        """Pair k, and some that follow, with dual variables in the table ``gamma``; the last pair, and how it ended."""
+    def visit(self, core: _core.WholeSMO, alpha: Array, k: int, budget: int) -> tuple[int, int]:
+        """Pair k, and some that follow, with dual variables in the table ``alpha``; the last pair, and how it ended."""
         parts = self.parts
         i, j = parts.pair(k)
-        table = parts.starts, parts.sorted_weight, gamma
+        table = parts.starts, parts.sorted_weight, alpha
         if parts.sizes[i] + parts.sizes[j] > TOGETHER:
             return k, core.visit_pair(*table, i, j, self.matrix(i, j))
         first, last, strip = self._strip_for(i, j)

@@ -124,14 +124,14 @@ def _solve(
     problem = KernelProblem(task.X, task.kernel, (part,), 1 / (task.C * task.m), float(task.m), rows)
     engine = SMOEngine(problem, Options(tol=tol))
     state = engine.states[0]
-    state.gamma = part.feasible(gamma)
-    moved = np.flatnonzero(state.gamma != gamma)
+    state.alpha = part.feasible(gamma)
+    moved = np.flatnonzero(state.alpha != gamma)
     state.F = scores.copy()
-    rows(0).add(moved, (state.gamma - gamma)[moved], state.F)
+    rows(0).add(moved, (state.alpha - gamma)[moved], state.F)
     while not state.rests:
         engine.advance()
     slack = part.t - state.F
-    top = float(slack[state.gamma < part.hi].max(initial=-np.inf))
-    bottom = float(slack[state.gamma > part.lo].min(initial=np.inf))
+    top = float(slack[state.alpha < part.hi].max(initial=-np.inf))
+    bottom = float(slack[state.alpha > part.lo].min(initial=np.inf))
     bias = 0.5 * (top + bottom) if np.isfinite(top + bottom) else part.best_bias(state.F)
-    return state.gamma, state.F, bias
+    return state.alpha, state.F, bias

@@ -10,7 +10,7 @@ Parts that have the same rows (one-vs-rest) go through the blocks side by side a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,28 +18,35 @@ from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine
 from pegasos.kernels.gram import BATCH
 from pegasos.problems.base import Bounds, Point
-from pegasos.problems.kernel import Coefficients, KernelProblem, exact_scores
+from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
-from pegasos.solvers.kernel.reasons import MET
-from pegasos.solvers.kernel.smo_engine import REASONS
+from pegasos.solvers.kernel.reasons import MET, Ending
 from pegasos.util.fields import saved
 from pegasos.util.threads import one_blas_thread
 
 #: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
-EPOCHS = 1000
+MAX_EPOCHS = 1000
 
 #: Rows of a block, unless mini-batches are longer.
-BLOCK = 256
+BLOCK_ROWS = 256
 
-#: Kernel values used after which a piece of work ends.
-PIECE = 1 << 22
+#: Kernel values used after which a call of ``advance`` ends.
+VALUES_PER_CALL = 1 << 22
 
-#: Epochs after which sums are computed anew, and those a kernel that is not positive semi-definite is given.
-REFRESH, INDEFINITE = 50, 10
+#: Epochs after which sums of kernel rows are recomputed, and the most on a kernel that is not positive semi-definite.
+REFRESH_EPOCHS, MAX_INDEFINITE_EPOCHS = 50, 10
+
+#: How a group of parts can end.
+ENDINGS = (Ending.OPEN, Ending.MAX_STEPS, Ending.STALLED, Ending.INDEFINITE)
 
 #: How the core numbers the orders of an epoch.
 ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
+
+
+def by_name(scalars: Array, names: Sequence[str]) -> Any:
+    """The entries of ``scalars`` as attributes with these names: a view, so what is assigned lands in the array."""
+    return scalars.view([(name, np.float64) for name in names]).view(np.recarray)[0]
 
 
 class PartState(Protocol):
@@ -86,12 +93,28 @@ class PartState(Protocol):
         ...
 
 
+class _Progress(NamedTuple):
+    """What a saved state holds of a group, in this order."""
+
+    epoch: int
+    at: int
+    ending: int
+
+
+class _Counts(NamedTuple):
+    """Numbers of the engine in a saved state, in their order."""
+
+    evaluations: float
+    ended: float
+    indefinite: float
+
+
 class _Group:
-    """Parts that have the same rows."""
+    """Parts that have the same rows. ``at``: rows visited in this epoch; ``drawn``: an epoch and its order."""
 
     def __init__(self, parts: list[int], m: int) -> None:
         self.parts, self.m = parts, m
-        self.epoch, self.at, self.over = 0, 0, 0
+        self.epoch, self.at, self.ending = 0, 0, Ending.OPEN
         self.drawn: tuple[int, Array] | None = None
 
 
@@ -112,8 +135,8 @@ class BlockEngine(Engine[Coefficients]):
         self.problem, self.states, self.tol, self.max_epochs = problem, states, tol, max_epochs
         self.order, self.seed = ORDERS[sampling], seed
         #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
-        self.wide = batch_size > BLOCK
-        self.block = batch_size if self.wide else BLOCK // batch_size * batch_size
+        self.wide = batch_size > BLOCK_ROWS
+        self.block = batch_size if self.wide else BLOCK_ROWS // batch_size * batch_size
         shared = all(part.index is None for part in problem.pieces)
         numbers = [list(range(problem.parts))] if shared else [[k] for k in range(problem.parts)]
         self.groups = [_Group(parts, problem.pieces[parts[0]].m) for parts in numbers]
@@ -141,26 +164,26 @@ class BlockEngine(Engine[Coefficients]):
         return [group.epoch + (group.at > 0) for group in self.groups for _ in group.parts]
 
     def _rests(self, group: _Group) -> bool:
-        return group.over > 0 or bool(self.finished[group.parts].all())
+        return group.ending is not Ending.OPEN or bool(self.finished[group.parts].all())
 
     @property
     def stuck(self) -> str | None:
         if not all(self._rests(group) for group in self.groups):
             return None
         if self.indefinite:
-            return REASONS[3]
-        reason, doubt = next((REASONS[group.over] for group in self.groups if group.over), None), self.problem.doubt
+            return INDEFINITE
+        reason, doubt = next((group.ending.reason for group in self.groups if group.ending), None), self.problem.doubt
         return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """Where there is no lower bound primal and dual value are to meet as if there were."""
+        """Where there is no lower bound: that the dual value comes within ``tol`` of the primal one all the same."""
         return (f"{MET}; {self.problem.doubt}",)
 
     def due(self, tol: float) -> bool:
         if all(self._rests(group) for group in self.groups):
             return True
-        # Certificates of parts that do not share their rows would drop those at hand.
+        # A certificate goes through all parts, and drops the kernel rows of the current one unless all share theirs.
         together = len(self.groups) == 1 or self.problem.rows.whole is not None
         return self.ended and together and self.epochs >= self.next_check
 
@@ -173,17 +196,17 @@ class BlockEngine(Engine[Coefficients]):
         return np.concatenate([state.coefficients() for state in self.states])
 
     def judged(self, bounds: Bounds[Coefficients]) -> None:
-        """Take note of what the certificate has proven of the kernel."""
-        self.indefinite |= self.problem.doubt == REASONS[3]
+        """Remember whether the certificate has shown that the kernel is not positive semi-definite."""
+        self.indefinite |= self.problem.doubt == INDEFINITE
 
     def learn(self, bounds: Bounds[Coefficients]) -> None:
-        """Go on where the gap is too wide; leave single precision where that is to blame."""
+        """Go on where the gap is too wide, and in double precision where single precision is the reason."""
         self.next_check = 2.0 * self.epochs + 1.0
         proven = np.asarray(bounds.formal_gap <= self.tol * bounds.primal)
         refused = self.finished & ~proven
         self.best[refused] = self.estimated[refused]
         self.finished = proven
-        refresh = self.epochs >= self.refreshed + REFRESH
+        refresh = self.epochs >= self.refreshed + REFRESH_EPOCHS
         if refresh:
             self.refreshed = self.epochs
         for group in self.groups:
@@ -191,7 +214,7 @@ class BlockEngine(Engine[Coefficients]):
                 self._refresh(group)
 
     def _misled(self, group: _Group, bounds: Bounds[Coefficients]) -> bool:
-        """Whether single precision has bent an estimate as much as matters; if so, it is left."""
+        """Whether single precision has falsified an estimate by a tenth of the gap; if so, go over to double."""
         first = group.parts[0]
         if not group.at or not self.problem.rows(first).single:
             return False
@@ -203,7 +226,7 @@ class BlockEngine(Engine[Coefficients]):
         return False
 
     def _refresh(self, group: _Group) -> None:
-        """All sums of kernel rows once more, in double precision."""
+        """Recompute all sums of kernel rows in double precision."""
         for k in group.parts:
             state = self.states[k]
             coefs = np.stack([state.unit * getattr(state, name) for name in state.sums.values()])
@@ -220,7 +243,7 @@ class BlockEngine(Engine[Coefficients]):
         if group.at == group.m:
             group.epoch, group.at = group.epoch + 1, 0
         work = 0
-        while group.at < group.m and work < PIECE:
+        while group.at < group.m and work < VALUES_PER_CALL:
             work += self._block(group)
         self.ended = group.at == group.m
         if self.ended:
@@ -242,7 +265,7 @@ class BlockEngine(Engine[Coefficients]):
         moved, back = np.unique(at, return_inverse=True)
         coefs = np.stack([np.bincount(back, weights=change, minlength=len(moved)) for change in changes])
         used = np.flatnonzero(coefs.any(axis=0))
-        for first in range(0, len(used), BATCH):  # few enough that all parts find them in the cache
+        for first in range(0, len(used), BATCH):  # so few that they are still in the cache when the last part adds them
             some = used[first : first + BATCH]
             for state, coef in zip(active, coefs, strict=True):
                 own = some[coef[some] != 0]
@@ -262,15 +285,15 @@ class BlockEngine(Engine[Coefficients]):
             if not np.isfinite(primal):
                 raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
             self.estimated[k] = gap
-            # What an exact certificate has refused must have halved to be proposed again.
+            # After a certificate has refused a gap, the estimate must have halved before the next one.
             self.finished[k] = gap <= min(self.tol * primal, 0.5 * self.best[k])
         done = group.epoch + 1
-        if self.indefinite and done >= INDEFINITE:
-            group.over = 3
+        if self.indefinite and done >= MAX_INDEFINITE_EPOCHS:
+            group.ending = Ending.INDEFINITE
         elif not moved and not self._rests(group):
-            group.over = 2
+            group.ending = Ending.STALLED
         elif done >= self.max_epochs:
-            group.over = 1
+            group.ending = Ending.MAX_STEPS
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
@@ -278,10 +301,10 @@ class BlockEngine(Engine[Coefficients]):
         parts = {name: [getattr(state, name) for state in self.states] for name in self.states[0].arrays}
         return {name: np.concatenate(arrays) for name, arrays in parts.items()} | {
             "scalars": np.array([state.scalars for state in self.states]),
-            "groups": np.array([[g.epoch, g.at, g.over] for g in self.groups], dtype=np.float64),
+            "groups": np.array([_Progress(g.epoch, g.at, g.ending) for g in self.groups], dtype=np.float64),
             "progress": np.array([self.finished * 1.0, self.estimated, self.best]),
             "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
-            "counts": np.array([self.evaluations, self.ended, self.indefinite], dtype=np.float64),
+            "counts": np.array(_Counts(self.evaluations, self.ended, self.indefinite), dtype=np.float64),
             "checks": np.array([self.next_check, self.refreshed]),
         }
 
@@ -290,30 +313,31 @@ class BlockEngine(Engine[Coefficients]):
         named = self.states[0].arrays
         arrays = {name: self.problem.split(saved(state, name, (rows,))) for name in named}
         scalars = saved(state, "scalars", (parts, len(self.states[0].scalars)))
-        groups = saved(state, "groups", (len(self.groups), 3), low=0, high=2**53, whole=True)
+        shape = len(self.groups), len(_Progress._fields)
+        groups = [_Progress(*map(int, row)) for row in saved(state, "groups", shape, low=0, high=2**53, whole=True)]
         progress = saved(state, "progress", (3, parts))
         saved({"progress": progress[0].copy()}, "progress", (parts,), low=0, high=1, whole=True)
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
-        counts = saved(state, "counts", (3,), low=0, whole=True)
+        counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, whole=True))
         checks = saved(state, "checks", (2,))
-        if any(at > group.m or over >= len(REASONS) for group, (_, at, over) in zip(self.groups, groups, strict=True)):
+        if any(p.at > group.m or p.ending > max(ENDINGS) for group, p in zip(self.groups, groups, strict=True)):
             raise ValueError("state: 'groups' has a row or a reason that is not there")
         for k, mine in enumerate(self.states):
             mine.restore({name: arrays[name][k].copy() for name in named}, scalars[k])
-        for group, (epoch, at, over) in zip(self.groups, groups.astype(np.int64).tolist(), strict=True):
-            group.epoch, group.at, group.over, group.drawn = epoch, at, over, None
-            if over == 1 and epoch + 1 < self.max_epochs:
-                group.over = 0
+        for group, p in zip(self.groups, groups, strict=True):
+            group.epoch, group.at, group.ending, group.drawn = p.epoch, p.at, Ending(p.ending), None
+            if group.ending is Ending.MAX_STEPS and group.epoch + 1 < self.max_epochs:
+                group.ending = Ending.OPEN
         self.finished, self.estimated, self.best = progress[0].astype(bool), progress[1], progress[2]
         self.problem.rows.wide = set(np.flatnonzero(wide).tolist())
         self.problem.rows.at = None
-        self.before = int(counts[0]) - self.problem.rows.evaluations
-        self.ended, self.indefinite = bool(counts[1]), bool(counts[2])
+        self.before = int(counts.evaluations) - self.problem.rows.evaluations
+        self.ended, self.indefinite = bool(counts.ended), bool(counts.indefinite)
         self.next_check, self.refreshed = map(float, checks)
 
 
 def _indefinite(K: Array) -> bool:
     """Whether a part of a kernel matrix has an eigenvalue that rounding cannot explain."""
-    with one_blas_thread():  # more of them are slower on matrices of this size
+    with one_blas_thread():  # more threads are slower on matrices of this size
         values = np.linalg.eigvalsh(K.astype(np.float64))
     return bool(values[0] < -1e-5 * max(np.abs(values).max(), np.finfo(float).tiny))

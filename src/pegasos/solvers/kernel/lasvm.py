@@ -5,11 +5,11 @@ A set S of variables is kept, with g_s = t_s − F(x_s) of each. Visiting a vari
     PROCESS(k)   k joins S, and moves together with the variable of S that violates most against it;
     REPROCESS    the most violating pair of S moves, and variables at zero that violate against no other leave S.
 
-A pair (i, j) moves by min((g_i − g_j)/(K_ii + K_jj − 2K_ij), hi_i − γ_i, γ_j − lo_j), if g_i − g_j > τ.
+A pair (i, j) moves by min((g_i − g_j)/(K_ii + K_jj − 2K_ij), hi_i − α_i, α_j − lo_j), if g_i − g_j > τ.
 
 Here F is kept of all rows, not of S alone: a visit then costs kernel values only where something moves, and the rows of
 the next visits that will are computed together. What LASVM calls finishing, REPROCESS until no pair violates, is done
-over all variables and with the batches of SMO, which goes on from γ and F as they are.
+over all variables and with the batches of SMO, which goes on from α and F as they are. As in SMO, α is signed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag, check_positive
-from pegasos.solvers.kernel.smo_engine import REASONS, SMOEngine, _State
+from pegasos.solvers.kernel.reasons import Ending
+from pegasos.solvers.kernel.smo_engine import SMOEngine, _State
 from pegasos.util.fields import saved
 
-#: Visits of a piece of work; the kernel rows that they will need are fetched together.
-AHEAD = 64
-
-#: The index in ``REASONS`` of a fit without finishing whose passes are over.
-PASSED = len(REASONS)
+#: Visits in one call of ``advance``; the kernel rows that they are likely to need are computed together.
+VISITS_PER_CALL = 64
 
 
 class _Online:
@@ -44,7 +42,7 @@ class _Online:
         self.room, self.count = np.zeros(part.size, dtype=np.int64), 0
         self.inside = np.zeros(part.size, dtype=bool)
         self.visits = 0
-        # A pair that has moved freely has the same g: which of them is the extreme must not hang on rounding errors.
+        # The two of a pair that met no bound have the same g: rounding errors must not decide which is the extreme.
         self.rounding = 1e-12 * float(np.abs(part.t).max(initial=0.0))
         self.top = self.bottom = -1  # the extremes of S: which can rise and has the largest g, or fall and the smallest
 
@@ -62,7 +60,7 @@ class _Online:
         return self.room[: self.count]
 
     def join(self, state: _State, v: int) -> None:
-        """Put v, whose γ is zero, into S; the extremes are kept up to date."""
+        """Put v, whose α is zero, into S; the extremes are kept up to date."""
         self.room[self.count] = v
         self.count += 1
         self.inside[v] = True
@@ -79,7 +77,7 @@ class _Online:
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
 
     def violates(self, state: _State, i: int, j: int, tau: float) -> bool:
-        """Whether moving γ_i up and γ_j down gains more than τ a unit."""
+        """Whether g_i − g_j, what a unit up of α_i and down of α_j gains, is above τ."""
         return i >= 0 and j >= 0 and self.slope(state, i) - self.slope(state, j) > tau
 
     def leave(self, state: _State) -> None:
@@ -93,13 +91,13 @@ class _Online:
 
     def _set(self, state: _State) -> tuple[Array, int, Array, Array, Array, Array, Array, Array]:
         part = self.part
-        return self.room, self.count, part.row, part.t, part.lo, part.hi, state.gamma, state.F
+        return self.room, self.count, part.row, part.t, part.lo, part.hi, state.alpha, state.F
 
 
 class LASVMEngine(SMOEngine):
     """Passes over the variables of one part after the other, each followed by SMO where ``finish`` is set."""
 
-    reasons = (*REASONS, "the passes over the rows are over, and finish=False")
+    endings = (*SMOEngine.endings, Ending.PASSES_DONE)
 
     def __init__(
         self,
@@ -124,7 +122,7 @@ class LASVMEngine(SMOEngine):
 
     def _advance(self) -> None:
         for k, (state, online) in enumerate(zip(self.states, self.online, strict=True)):
-            if state.over:
+            if state.ending:
                 continue
             if online.visits < self.passes * len(online.movable):
                 self._visits(k, state, online)
@@ -136,7 +134,7 @@ class LASVMEngine(SMOEngine):
     def due(self, tol: float) -> bool:
         """As for SMO; but while rows are visited certificates are rare, since nothing is decided by them."""
         passing = any(
-            online.visits < self.passes * len(online.movable) and not state.over
+            online.visits < self.passes * len(online.movable) and not state.ending
             for state, online in zip(self.states, self.online, strict=True)
         )
         return super().due(tol) and (not passing or self.work > 2 * self.certified_at)
@@ -145,19 +143,19 @@ class LASVMEngine(SMOEngine):
 
     def _visits(self, k: int, state: _State, online: _Online) -> None:
         epoch, first = divmod(online.visits, len(online.movable))
-        variables = self._epoch_order(k, epoch)[first : first + AHEAD]
+        variables = self._epoch_order(k, epoch)[first : first + VISITS_PER_CALL]
         self._fetch(k, state, online, variables)
         for v in variables.tolist():
             self._visit(k, state, online, v)
             online.visits += 1
             if self.max_steps is not None and state.steps >= self.max_steps:
-                state.over = 1
+                state.ending = Ending.MAX_STEPS
                 break
         self._note_moves(k, state)
-        if state.over:
+        if state.ending:
             return
         if not self.finish and online.visits >= self.passes * len(online.movable):
-            state.over = PASSED
+            state.ending = Ending.PASSES_DONE
 
     def _epoch_order(self, k: int, epoch: int) -> Array:
         if self._order is None or self._order[:2] != (k, epoch):
@@ -166,7 +164,7 @@ class LASVMEngine(SMOEngine):
         return self._order[2]
 
     def _fetch(self, k: int, state: _State, online: _Online, variables: Array) -> None:
-        """Have the rows of the newcomers that violate now in the cache."""
+        """Compute the kernel rows of variables outside S that violate now, so that the cache has them."""
         part, new = online.part, variables[~online.inside[variables]]
         g = online.slopes(state, new)
         low = online.slope(state, online.bottom) if online.bottom >= 0 else np.inf
@@ -189,7 +187,7 @@ class LASVMEngine(SMOEngine):
             online.leave(state)
 
     def _move(self, k: int, state: _State, i: int, j: int) -> None:
-        """The best step along γ_i + δ, γ_j − δ."""
+        """The best step along α_i + δ, α_j − δ."""
         part, rows, diagonal = state.part, self.problem.rows(k), self._diagonal_of(k, self.problem.rows(k))
         pair = part.row[[i, j]]
         a, b = int(pair[0]), int(pair[1])
@@ -198,11 +196,11 @@ class LASVMEngine(SMOEngine):
         self.indefinite |= bend < -1e-5 * abs(float(max(diagonal[a], diagonal[b])))
         slope = float((part.t[i] - state.F[a]) - (part.t[j] - state.F[b]))
         wanted = slope / max(bend, 1e-12)
-        room_i, room_j = float(part.hi[i] - state.gamma[i]), float(state.gamma[j] - part.lo[j])
+        room_i, room_j = float(part.hi[i] - state.alpha[i]), float(state.alpha[j] - part.lo[j])
         step = min(wanted, room_i, room_j)
-        # The one that is stopped lands on its bound exactly.
-        state.gamma[i] = part.hi[i] if step == room_i else state.gamma[i] + step
-        state.gamma[j] = part.lo[j] if step == room_j else state.gamma[j] - step
+        # The variable that stops the step gets its bound exactly.
+        state.alpha[i] = part.hi[i] if step == room_i else state.alpha[i] + step
+        state.alpha[j] = part.lo[j] if step == room_j else state.alpha[j] - step
         if a != b:
             rows.add(pair, np.array([step, -step]), state.F)
             self._moves.append((a, b, step))
@@ -211,7 +209,7 @@ class LASVMEngine(SMOEngine):
         self.work += 2 * part.m
 
     def _note_moves(self, k: int, state: _State) -> None:
-        """Note all that was added to the scores, in one go."""
+        """Bring the bound of the scores' rounding errors up to date, for all moves of these visits."""
         if self._moves:
             first, second, step = (np.array(column) for column in zip(*self._moves, strict=True))
             moved, single = np.concatenate([first, second]), self.problem.rows(k).single
@@ -249,7 +247,7 @@ class LASVM(KernelSolver):
 
     Every row is looked at once, in random order: it moves together with the row that violates the optimality conditions
     most against it (PROCESS), then the worst pair of all that are kept moves (REPROCESS), and rows that will not matter
-    are forgotten. Finishing repeats REPROCESS over all rows until the fit's ``tol``, with the batches of :class:`SMO`.
+    leave the set. Finishing repeats REPROCESS over all rows until the fit's ``tol``, with the batches of :class:`SMO`.
     Bordes, Ertekin, Weston & Bottou (2005).
 
     Parameters

@@ -5,15 +5,15 @@ the kernel machine whose weights are Σ_i β_i φ(b_i), β = U Σ^{-1/2} w: ⟨w
 ‖w‖² is that of the kernel's space. So its primal value is that of the exact problem, and its lower bound that of the
 best weights in the span. One part after the other has its features in memory.
 
-The dual variables of the linear machine are feasible for the exact problem, too. What they prove of it costs the kernel
-values between the rows that have some, and is found out in the end: always, never, or if that is less than what the fit
-has cost.
+The dual variables of the linear machine are feasible for the exact problem, too. The lower bound that they give costs
+the kernel values between all rows whose dual variable is not zero. It is computed at the end: always, never, or if that
+costs less than the fit did.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -25,24 +25,58 @@ from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array, examples
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
+from pegasos.solvers.kernel.reasons import NumberedReason
 from pegasos.solvers.linear.auto import Auto
 from pegasos.util.fields import saved
 from pegasos.util.threads import one_blas_thread
 
-#: Rows whose features are computed at a time, and entries of all features beyond which they are single precision.
-PIECE, WIDE = 2048, 1 << 26
+#: Rows whose features are computed at a time.
+BLOCK_ROWS = 2048
 
-#: Kernel values that a certificate in between, and the exact problem's bound in the end, may always cost.
-CHEAP, AFFORDABLE = 1 << 16, 1 << 20
+#: Entries of all features of a part up to which they are double precision.
+MAX_DOUBLE_ENTRIES = 1 << 26
 
-#: Operations beside the product that a kernel value takes.
-EXTRA = 8
+#: Kernel values that a certificate before the end may always cost, and the exact problem's bound at the end.
+CERTIFICATE_VALUES, EXACT_BOUND_VALUES = 1 << 16, 1 << 20
 
-#: What is reached where the exact problem's gap is open.
+#: Operations of a kernel value beside the product of two rows.
+EXTRA_OPERATIONS = 8
+
+#: The goal, whatever the gap of the exact problem is.
 REACHED = "the weights are within tol of the best ones in the span of the basis"
 
-#: How a part can end; a saved state holds the index.
-OVER = (None, "reached", MAX_ITER, "the linear solver came to rest above the tolerance")
+
+class PartEnding(NumberedReason):
+    """Why a part is no longer worked on."""
+
+    OPEN = 0
+    REACHED = 1, REACHED
+    MAX_STEPS = 2, MAX_ITER
+    SOLVER_STUCK = 3, "the linear solver came to rest above the tolerance"
+
+
+class _Numbers(NamedTuple):
+    """The numbers of a part in a saved state, in the order of its columns."""
+
+    primal: float
+    dual: float
+    epochs: float
+    ending: float
+
+
+class _Counts(NamedTuple):
+    """The numbers of the engine in a saved state, in their order: whole ones."""
+
+    evaluations: float
+    has_machine: float
+    current: float
+
+
+class _Checks(NamedTuple):
+    """And what it remembers of certificates."""
+
+    ended: float
+    certified: float
 
 
 class _Machine:
@@ -57,9 +91,9 @@ class _Machine:
         kept = sizes > len(basis) * np.finfo(float).eps * max(float(sizes.max()), np.finfo(float).tiny)
         self.back = vectors[:, kept] / np.sqrt(sizes[kept]) if kept.any() else np.zeros((len(basis), 1))
         width = self.back.shape[1]
-        features = np.empty((part.m, width), dtype=np.float64 if part.m * width <= WIDE else np.float32)
-        for first in range(0, part.m, PIECE):
-            rows = np.arange(first, min(first + PIECE, part.m))
+        features = np.empty((part.m, width), dtype=np.float64 if part.m * width <= MAX_DOUBLE_ENTRIES else np.float32)
+        for first in range(0, part.m, BLOCK_ROWS):
+            rows = np.arange(first, min(first + BLOCK_ROWS, part.m))
             features[rows] = self._values(problem, k, rows) @ self.back
         weight, total = part.weight, float(part.weight.sum())
         self.problem = LinearProblem(
@@ -87,7 +121,7 @@ class _Result:
     def __init__(self, m: int, primal: float) -> None:
         self.coef, self.u = np.zeros((2, m))
         self.primal, self.dual = primal, 0.0
-        self.over, self.epochs = 0, 0.0
+        self.ending, self.epochs = PartEnding.OPEN, 0.0
 
 
 class NystroemEngine(Engine[Coefficients]):
@@ -112,7 +146,7 @@ class NystroemEngine(Engine[Coefficients]):
         self.before, self.ended, self.certified = 0, False, 0.0
         X = problem.X
         #: Operations of a kernel value.
-        self.per_value = EXTRA + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
+        self.per_value = EXTRA_OPERATIONS + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
 
     def _choose(self, components: int) -> list[Array]:
         """The rows of each part's basis: the first of one random order of all rows that have weight in the part."""
@@ -131,7 +165,7 @@ class NystroemEngine(Engine[Coefficients]):
     @property
     def current(self) -> int | None:
         """The part that is worked on, None if all are over."""
-        return next((k for k, result in enumerate(self.results) if not result.over), None)
+        return next((k for k, result in enumerate(self.results) if not result.ending), None)
 
     @property
     def evaluations(self) -> int:
@@ -152,10 +186,10 @@ class NystroemEngine(Engine[Coefficients]):
     def stuck(self) -> str | None:
         if self.current is not None:
             return None
-        ends, doubt = {result.over for result in self.results}, self.problem.doubt
-        if 2 in ends:
+        endings, doubt = {result.ending for result in self.results}, self.problem.doubt
+        if PartEnding.MAX_STEPS in endings:
             return MAX_ITER
-        reason = OVER[3] if 3 in ends else REACHED
+        reason = (PartEnding.SOLVER_STUCK if PartEnding.SOLVER_STUCK in endings else PartEnding.REACHED).reason
         return f"{reason}; {doubt}" if doubt else reason
 
     @property
@@ -176,7 +210,7 @@ class NystroemEngine(Engine[Coefficients]):
         if self.machine is None:
             return False
         values, passes = self.problem.pieces[k].m * len(self.bases[k]), self.epochs - self.certified
-        return bool(passes > 0) and (values <= CHEAP or passes >= 4 * self.per_value)
+        return bool(passes > 0) and (values <= CERTIFICATE_VALUES or passes >= 4 * self.per_value)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Coefficients of the bases of all parts; dual variables where it is time for the exact problem's bound."""
@@ -185,22 +219,22 @@ class NystroemEngine(Engine[Coefficients]):
                 self._look(k, self.machine)
         nothing = [np.zeros_like(result.u) for result in self.results]
         duals = [
-            result.u if (last or result.over) and self._worth(k, result) else zero
+            result.u if (last or result.ending) and self._worth(k, result) else zero
             for k, (result, zero) in enumerate(zip(self.results, nothing, strict=True))
         ]
         coefs = [result.coef for result in self.results]
         return Point(Coefficients(np.concatenate(coefs)), np.concatenate(duals), separate=True)
 
     def _worth(self, k: int, result: _Result) -> bool:
-        """Whether to find out what the dual variables prove of the exact problem."""
+        """Whether to compute the lower bound of the exact problem that the dual variables give."""
         if self.exact_bound != "auto":
             return bool(self.exact_bound)
         size = len(self.bases[k])
         work = self.problem.pieces[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
-        return bool(np.count_nonzero(result.u) ** 2 <= max(work, AFFORDABLE))
+        return bool(np.count_nonzero(result.u) ** 2 <= max(work, EXACT_BOUND_VALUES))
 
     def judged(self, bounds: Bounds[Coefficients]) -> None:
-        """Remember when this was."""
+        """Remember after how many passes the last certificate was."""
         self.ended, self.certified = False, self.epochs
 
     # --- the work ----------------------------------------------------------------------------------------------------
@@ -225,10 +259,10 @@ class NystroemEngine(Engine[Coefficients]):
             return
         bounds = self._look(k, machine)
         if result.primal - result.dual <= self.tol * result.primal:
-            result.over = 1
+            result.ending = PartEnding.REACHED
         elif limit or engine.stuck is not None:
-            result.over = 2 if limit else 3
-        if result.over:
+            result.ending = PartEnding.MAX_STEPS if limit else PartEnding.SOLVER_STUCK
+        if result.ending:
             self.machine, self.ended = None, True
         else:
             engine.learn(bounds)
@@ -248,13 +282,14 @@ class NystroemEngine(Engine[Coefficients]):
     # --- the state ---------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        numbers = [(r.primal, r.dual, r.epochs, r.over) for r in self.results]
+        numbers = [_Numbers(r.primal, r.dual, r.epochs, r.ending) for r in self.results]
+        counts = _Counts(self.evaluations, self.machine is not None, self.current or 0)
         own = {
             "coef": np.concatenate([result.coef for result in self.results]),
             "u": np.concatenate([result.u for result in self.results]),
             "numbers": np.array(numbers, dtype=np.float64),
-            "counts": np.array([self.evaluations, self.machine is not None, self.current or 0], dtype=np.float64),
-            "checks": np.array([self.ended, self.certified], dtype=np.float64),
+            "counts": np.array(counts, dtype=np.float64),
+            "checks": np.array(_Checks(self.ended, self.certified), dtype=np.float64),
         }
         inner = {} if self.machine is None else self.machine.engine.state()
         return own | {f"inner.{name}": array for name, array in inner.items()}
@@ -263,30 +298,34 @@ class NystroemEngine(Engine[Coefficients]):
         parts, most = len(self.results), float(np.finfo(float).max)
         rows = sum(len(result.coef) for result in self.results)
         coef, u = (saved(state, name, (rows,), low=-most, high=most) for name in ("coef", "u"))
-        numbers = saved(state, "numbers", (parts, 4), low=-most, high=most)
-        saved({"numbers": numbers[:, 2].copy()}, "numbers", (parts,), low=0, high=2**53)
-        saved({"numbers": numbers[:, 3].copy()}, "numbers", (parts,), low=0, high=len(OVER) - 1, whole=True)
-        counts = saved(state, "counts", (3,), low=0, high=2**62, whole=True)
-        checks = saved(state, "checks", (2,), low=0, high=2**53)
+        numbers = saved(state, "numbers", (parts, len(_Numbers._fields)), low=-most, high=most)
+        columns = _Numbers(*(column.copy() for column in numbers.T))
+        saved({"numbers": columns.epochs}, "numbers", (parts,), low=0, high=2**53)
+        saved({"numbers": columns.ending}, "numbers", (parts,), low=0, high=max(PartEnding), whole=True)
+        counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, high=2**62, whole=True))
+        checks = _Checks(*saved(state, "checks", (len(_Checks._fields),), low=0, high=2**53))
         pieces = zip(self.results, self.problem.split(coef), self.problem.split(u), numbers, strict=True)
         for result, own, duals, row in pieces:
             result.coef, result.u = own.copy(), duals.copy()
-            result.primal, result.dual, result.epochs = (float(v) for v in row[:3])
-            result.over = int(row[3])
-        self.ended, self.certified = bool(checks[0]), float(checks[1])
-        self.machine, k = None, self._reopen(int(counts[2]))
+            known = _Numbers(*row.tolist())
+            result.primal, result.dual, result.epochs = known.primal, known.dual, known.epochs
+            result.ending = PartEnding(int(known.ending))
+        self.ended, self.certified = bool(checks.ended), float(checks.certified)
+        self.machine, k = None, self._reopen(int(counts.current))
         inner = {name.removeprefix("inner."): array for name, array in state.items() if name.startswith("inner.")}
-        if counts[1] and k is not None and k == counts[2]:
+        if counts.has_machine and k is not None and k == counts.current:
             with one_blas_thread():
                 self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
                 self.machine.engine.restore(inner)
-        self.before = int(counts[0]) - self.problem.rows.evaluations
+        self.before = int(counts.evaluations) - self.problem.rows.evaluations
 
     def _reopen(self, at: int) -> int | None:
         """The part to go on with, now that ``max_steps`` may be higher; parts without a solver's state start anew."""
         for k, (result, primal) in enumerate(zip(self.results, self.problem.at_zero(), strict=True)):
-            open_again = result.over == 2 and (self.max_steps is None or result.epochs < self.max_steps)
-            if open_again or (k == at and self.current != at and not result.over):
+            open_again = result.ending is PartEnding.MAX_STEPS and (
+                self.max_steps is None or result.epochs < self.max_steps
+            )
+            if open_again or (k == at and self.current != at and not result.ending):
                 self.results[k] = _Result(len(result.coef), float(primal))
         return self.current
 
@@ -310,8 +349,8 @@ class Nystroem(KernelSolver):
         take rows · n_components · 8 bytes of memory, of more than 2²⁶ entries 4.
     exact_bound : {"auto", True, False}, default="auto"
         Whether to compute the lower bound of the exact problem in the end. It takes the kernel values between all rows
-        that have a dual variable other than zero, in blocks. "auto": if that costs less than the fit, or next to
-        nothing. Without it the lower bound is 0, that of all losses.
+        that have a dual variable other than zero, in blocks. "auto": if that costs less than the fit, or at
+        most 2²⁰ kernel values. Without it the lower bound is 0, that of all losses.
 
     Examples
     --------

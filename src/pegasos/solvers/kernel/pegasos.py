@@ -9,6 +9,7 @@ certificate. Its value needs nothing but F at these ends.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,14 +19,36 @@ from pegasos.fit.engine import Engine, Options
 from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value, primal_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
-from pegasos.solvers.kernel.blocks import EPOCHS, BlockEngine
+from pegasos.solvers.kernel.blocks import MAX_EPOCHS, BlockEngine, by_name
 from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.units import Units
 from pegasos.util.threads import dot
 
-#: What ``scalars`` holds: the core's PegasosProgress, then where the windows begin, and an objective.
-VISITS, STEPS, SUM, PI, NORM, BIAS, CARRIED, DRAWS, NEXT0, NEXT1, FOLDED, PASSED, BIAS_SUM = range(PROGRESS := 13)
-WINDOW_VISITS, NEXT_WINDOW_VISITS, WINDOW_STEPS, NEXT_WINDOW_STEPS, PRIMAL = range(PROGRESS, PROGRESS + 5)
+
+class Progress(IntEnum):
+    """The numbers of the core's PegasosProgress (``cpp/pegasos/kernel/steps.hpp`` explains them), in its order."""
+
+    VISITS = 0
+    STEPS = 1
+    TOTAL = 2
+    PI = 3
+    NORM = 4
+    BIAS = 5
+    CARRIED = 6
+    DRAWS = 7
+    NEXT0 = 8
+    NEXT1 = 9
+    FOLDED = 10
+    PASSED = 11
+    BIAS_SUM = 12
+
+
+#: What ``scalars`` holds, in this order: the core's progress, where the windows begin, the objective last estimated.
+WINDOWS = ("window_visits", "next_window_visits", "window_steps", "next_window_steps")
+SCALARS = (*(number.name.lower() for number in Progress), *WINDOWS, "primal")
+
+#: Those that are whole numbers.
+COUNTS = ("visits", "steps", "draws", "next0", "next1", *WINDOWS)
 
 
 class KernelPegasosEngine(BlockEngine):
@@ -114,15 +137,16 @@ class PegasosState:
             self.arrays = (*self.arrays, "lag", "sum", "window_sum", "next_window_sum")
         if output == "random":
             self.arrays = (*self.arrays, "random0", "random1")
-        self.scalars = np.zeros(PROGRESS + 5)
-        self.scalars[[PI, NEXT0, NEXT1, FOLDED]] = 1.0
-        self.scalars[BIAS] = units.start
+        self.scalars = np.zeros(len(SCALARS))
+        self.now = by_name(self.scalars, SCALARS)
+        self.now.pi = self.now.next0 = self.now.next1 = self.now.folded = 1.0
+        self.now.bias = units.start
         self.wide = False
 
     @property
     def primal(self) -> float:
         """The objective last estimated."""
-        return float(self.scalars[PRIMAL])
+        return float(self.now.primal)
 
     @property
     def lag(self) -> Array:
@@ -147,12 +171,12 @@ class PegasosState:
     @property
     def scale(self) -> float:
         """w = scale · v."""
-        omega = float(self.options["t0"]) + self.scalars[VISITS]
-        return float(self.scalars[PI] / (self.problem.lam * omega)) if omega > 0 else 0.0
+        omega = float(self.options["t0"]) + self.now.visits
+        return float(self.now.pi / (self.problem.lam * omega)) if omega > 0 else 0.0
 
     def run(self, K: Array, at: Array) -> Array:
         """Visit the rows ``at``."""
-        change, progress = np.zeros(len(at)), np.ascontiguousarray(self.scalars[:PROGRESS])
+        change, progress = np.zeros(len(at)), self.scalars[: len(Progress)].copy()
         _core.kernel_pegasos_steps(
             self.part.core,
             K,
@@ -167,10 +191,10 @@ class PegasosState:
             progress,
             **self.options,
         )
-        self.scalars[:PROGRESS] = progress
-        if progress[FOLDED] != 1.0:
-            self._scale(progress[FOLDED], "F", "window", "window_F", "next_window", "next_window_F")
-            self.scalars[FOLDED] = 1.0
+        self.scalars[: len(Progress)] = progress
+        if self.now.folded != 1.0:
+            self._scale(self.now.folded, "F", "window", "window_F", "next_window", "next_window_F")
+            self.now.folded = 1.0
         self.wide = not K.size
         return change
 
@@ -178,49 +202,51 @@ class PegasosState:
         """Project after a long mini-batch, whose norm is known only now."""
         if self.radius > 0 and self.wide:
             self._recompute_norm()
-            length = self.scale * np.sqrt(max(0.0, self.scalars[NORM]))
+            length = self.scale * np.sqrt(max(0.0, self.now.norm))
             if length > self.radius:
-                self.scalars[PI] *= self.radius / length
-            if (pi := self.scalars[PI]) < 1e-9:
+                self.now.pi *= self.radius / length
+            if (pi := self.now.pi) < 1e-9:
                 self._flush()
                 self._scale(pi, "U", "F", "window", "window_F", "next_window", "next_window_F")
-                self.scalars[[SUM, NORM]] *= pi, pi**2
-                self.scalars[PI] = 1.0
+                self.now.total *= pi
+                self.now.norm *= pi**2
+                self.now.pi = 1.0
 
     def _scale(self, factor: float, *names: str) -> None:
         for name in names:
             setattr(self, name, getattr(self, name) * factor)
 
     def _recompute_norm(self) -> None:
-        self.scalars[NORM] = dot(self.unit * self.U, self.F) + self.feature2 * self.scalars[SUM] ** 2
+        self.now.norm = dot(self.unit * self.U, self.F) + self.feature2 * self.now.total**2
 
     def _flush(self) -> None:
         if self.average.size:
-            self.average[1] += self.scalars[CARRIED] * self.U - self.lag
+            self.average[1] += self.now.carried * self.U - self.lag
             self.average[0] = 0.0
-            self.scalars[CARRIED] = 0.0
+            self.now.carried = 0.0
 
     def end_epoch(self) -> bool:
         """What belongs to the epoch that has just ended; the windows begin at epochs 1, 2, 4, 8, …"""
         self._flush()
         if self.radius > 0:
             self._recompute_norm()
-        done = round(self.scalars[VISITS] / self.part.m)
+        done = round(self.now.visits / self.part.m)
         if done & (done - 1) == 0:
             self.window, self.next_window = self.next_window, self.U.copy()
             self.window_F, self.next_window_F = self.next_window_F, self.F.copy()
             self.window_sum, self.next_window_sum = self.next_window_sum, self.sum.copy()
-            self.scalars[[WINDOW_VISITS, WINDOW_STEPS]] = self.scalars[[NEXT_WINDOW_VISITS, NEXT_WINDOW_STEPS]]
-            self.scalars[[NEXT_WINDOW_VISITS, NEXT_WINDOW_STEPS]] = self.scalars[[VISITS, STEPS]]
+            now = self.now
+            now.window_visits, now.window_steps = now.next_window_visits, now.next_window_steps
+            now.next_window_visits, now.next_window_steps = now.visits, now.steps
         return True
 
     def coefficients(self) -> Array:
         """Those of the last iterate, or of an average."""
         if self.output not in ("average", "suffix"):
             return np.asarray(self.scale * self.unit * self.U)
-        total, steps = self.sum + self.scalars[CARRIED] * self.U - self.lag, self.scalars[STEPS]
+        total, steps = self.sum + self.now.carried * self.U - self.lag, self.now.steps
         if self.output == "suffix":
-            total, steps = total - self.window_sum, steps - self.scalars[WINDOW_STEPS]
+            total, steps = total - self.window_sum, steps - self.now.window_steps
         return np.asarray(self.unit * total / max(steps, 1.0))
 
     def drawn(self, which: int) -> Array:
@@ -229,13 +255,13 @@ class PegasosState:
 
     @property
     def _seen(self) -> float:
-        return float(self.scalars[VISITS] - self.scalars[WINDOW_VISITS])
+        return float(self.now.visits - self.now.window_visits)
 
     def duals(self) -> Array:
         """Those of the window; what leaves the domain (iid draws, unfinished epochs) is clipped by the certificate."""
         if self._seen <= 0:
             return np.zeros(self.part.m)
-        return np.asarray(self.scalars[PI] * (self.U - self.window) * (self.part.m / self._seen))
+        return np.asarray(self.now.pi * (self.U - self.window) * (self.part.m / self._seen))
 
     def estimate(self) -> tuple[float, float]:
         """Gap of the last iterate and the window's dual point, and its primal value."""
@@ -243,17 +269,18 @@ class PegasosState:
             coef, F = self.scale * self.unit * self.U, self.scale * self.F
             if not np.isfinite(F).all():
                 return np.inf, np.inf
-            self.scalars[PRIMAL], b = primal_value(self.problem, self.part, coef, F)
+            self.now.primal, b = primal_value(self.problem, self.part, coef, F)
             u = self.part.feasible_duals(self.duals(), balanced=False)
-            dual_F = (self.F - self.window_F) * (self.scalars[PI] / (self.problem.lam * self._seen))
+            dual_F = (self.F - self.window_F) * (self.now.pi / (self.problem.lam * self._seen))
             dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
         loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
 
     def restore(self, arrays: dict[str, Array], scalars: Array) -> None:
         """Go on from saved arrays."""
-        counts = scalars[[VISITS, STEPS, DRAWS, NEXT0, NEXT1, *range(PROGRESS, PRIMAL)]]
-        if not np.isfinite(scalars).all() or not (0 < scalars[PI] <= 1) or scalars[FOLDED] != 1:
+        values = dict(zip(SCALARS, scalars, strict=True))
+        counts = np.array([values[name] for name in COUNTS])
+        if not np.isfinite(scalars).all() or not (0 < values["pi"] <= 1) or values["folded"] != 1:
             raise ValueError("state: 'scalars' has a value that no fit has")
         if not bool(np.all((counts >= 0) & (counts <= 2**53 * 2) & (counts == np.rint(counts)))):
             raise ValueError("state: 'scalars' counts what cannot be counted")
@@ -264,7 +291,7 @@ class PegasosState:
                 self.random[int(name[-1])] = array
             else:
                 setattr(self, name, array)
-        self.scalars = scalars.copy()
+        self.scalars[:] = scalars
 
 
 @dataclass(frozen=True)
@@ -287,7 +314,7 @@ class KernelPegasos(KernelSolver):
         return KernelPegasosEngine(
             problem,
             tol=given.tol,
-            max_epochs=given.max_steps or EPOCHS,
+            max_epochs=given.max_steps or MAX_EPOCHS,
             t0=[self._t0(problem, k, units[k].step) for k in range(problem.parts)],
             units=units,
             batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),

@@ -17,12 +17,13 @@ from pegasos.fit.engine import Engine, Options
 from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, kernel_order
-from pegasos.solvers.kernel.blocks import EPOCHS, BlockEngine
+from pegasos.solvers.kernel.blocks import MAX_EPOCHS, BlockEngine, by_name
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.util.threads import dot
 
-#: What ``scalars`` holds.
-SUM, OFFSET, MOVED, PRIMAL = range(4)
+#: What ``scalars`` holds, in this order: Σ C c_i u_i, the bias learnt, whether any u has moved in this epoch, and the
+#: objective last estimated.
+SCALARS = ("total", "offset", "moved", "primal")
 
 
 class KernelSDCAEngine(BlockEngine):
@@ -43,7 +44,8 @@ class SDCAState:
         self.problem, self.part = problem, problem.pieces[k]
         self.unit = self.part.shares
         self.u, self.F = np.zeros((2, self.part.m))
-        self.scalars = np.zeros(4)
+        self.scalars = np.zeros(len(SCALARS))
+        self.now = by_name(self.scalars, SCALARS)
         self.feature = problem.feature if problem.bias == "feature" else 0.0
         if problem.bias == "free":
             # A constant feature of about the rows' size makes the method of multipliers fast.
@@ -52,12 +54,12 @@ class SDCAState:
     @property
     def primal(self) -> float:
         """The objective last estimated."""
-        return float(self.scalars[PRIMAL])
+        return float(self.now.primal)
 
     def run(self, K: Array, at: Array) -> Array:
         """Visit the rows ``at``."""
         change = np.zeros(len(at))
-        self.scalars[SUM] = _core.kernel_sdca_steps(
+        self.now.total = _core.kernel_sdca_steps(
             self.part.core,
             K,
             at,
@@ -66,27 +68,27 @@ class SDCAState:
             self.part.y,
             self.part.weight,
             self.u,
-            sum=float(self.scalars[SUM]),
+            sum=float(self.now.total),
             unit=self.part.C,
             feature=self.feature,
-            offset=float(self.scalars[OFFSET]),
+            offset=float(self.now.offset),
         )
         if change.any():
-            self.scalars[MOVED] = 1.0
+            self.now.moved = 1.0
         return change
 
     def added(self) -> None:
-        """Nothing to do."""
+        """Nothing depends on the new scores but the next visits."""
 
     def end_epoch(self) -> bool:
         """Whether anything has moved; a free bias takes over what the constant feature has learnt."""
-        moved = bool(self.scalars[MOVED])
-        self.scalars[MOVED] = 0.0
-        self.scalars[SUM] = dot(self.unit, self.u)
+        moved = bool(self.now.moved)
+        self.now.moved = 0.0
+        self.now.total = dot(self.unit, self.u)
         if self.problem.bias == "free":
-            step = self.feature**2 * self.scalars[SUM]
-            moved |= bool(self.scalars[OFFSET] + step != self.scalars[OFFSET])
-            self.scalars[OFFSET] += step
+            step = self.feature**2 * self.now.total
+            moved |= bool(self.now.offset + step != self.now.offset)
+            self.now.offset += step
         return moved
 
     def coefficients(self) -> Array:
@@ -103,7 +105,7 @@ class SDCAState:
             return np.inf, np.inf
         with np.errstate(over="ignore", invalid="ignore"):
             coef = self.coefficients()
-            self.scalars[PRIMAL], b = primal_value(self.problem, self.part, coef, self.F)
+            self.now.primal, b = primal_value(self.problem, self.part, coef, self.F)
             dual = dual_value(self.problem, self.part, self.u, coef, self.F)
         loose = abs(b * dot(self.part.weight, self.u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
@@ -114,7 +116,8 @@ class SDCAState:
             raise ValueError("state: 'u' has a value outside its domain")
         if not np.isfinite(scalars).all():
             raise ValueError("state: 'scalars' has a value that no fit has")
-        self.u, self.F, self.scalars = arrays["u"], arrays["F"], scalars.copy()
+        self.u, self.F = arrays["u"], arrays["F"]
+        self.scalars[:] = scalars
 
 
 @dataclass(frozen=True)
@@ -134,5 +137,5 @@ class KernelSDCA(KernelSolver):
 
     def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
         sampling = kernel_order(self.options, self.options.sampling)
-        most = options.max_steps or EPOCHS
+        most = options.max_steps or MAX_EPOCHS
         return KernelSDCAEngine(problem, tol=options.tol, max_epochs=most, sampling=sampling, seed=options.seed)

@@ -8,7 +8,7 @@ product, and added up in float64. ThunderSVM (Wen et al. 2018) and oneDAL work s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,65 +18,90 @@ from pegasos.kernels.gram import padded
 from pegasos.kernels.rounding import Drift
 from pegasos.losses import EpsilonInsensitive
 from pegasos.problems.base import Bounds, Point, RunningScores
-from pegasos.problems.kernel import FEW, INDEFINITE, Coefficients, KernelProblem
+from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
-from pegasos.solvers.kernel.reasons import CONDITIONS
+from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
 from pegasos.solvers.kernel.working_set import newton_steps, select
 from pegasos.util.fields import saved
 
-#: Variables of a working set at first, and at most.
-START, LIMIT = 1024, 4096
+#: Variables of the first working set, and of the largest.
+FIRST_WORKING_SET, MAX_WORKING_SET = 1024, 4096
 
-#: The fewest at first where there are several parts, and how many for each row of the rarer class.
-FIRST, SCARCE = 128, 16
+#: Where there are several parts: the smallest first working set, and its variables for each row of the rarer class.
+MIN_WORKING_SET, VARIABLES_PER_RARE_ROW = 128, 16
 
-#: The violation that is aimed at, in units of ``tol``: pairs of variables come to rest just below LIBSVM's, a batch of
-#: them may leave as much in many places.
-CLOSER = 0.5
+#: The violation that is aimed at, in units of ``tol``. Below 1: LIBSVM, which moves a pair at a time, leaves few
+#: violations as large as ``tol``, a batch of pairs may leave many.
+VIOLATION_TARGET_SHARE = 0.5
 
-#: Share of free variables in a working set beyond which it is doubled.
-CROWDED = 0.9
+#: Share of free variables in a working set above which the next one is twice as large.
+MAX_FREE_SHARE = 0.9
 
 #: The violation that the solution of a working set leaves, as a share of what it began with.
-INNER = 0.03
+INNER_VIOLATION_SHARE = 0.03
 
-#: A certificate may cost this share of the kernel values computed since the last one.
-SHARE = 1 / 40
+#: A certificate may cost this share of the kernel values used since the last one.
+CERTIFICATE_COST_SHARE = 1 / 40
 
-#: And there are so many between two of them: about half a second's.
-APART = 1 << 27
+#: Kernel values used between two certificates at least: about half a second of work.
+CERTIFICATE_SPACING = 1 << 27
 
-#: The violation that LIBSVM stops at, and one below which a certificate would often do; none is due in between.
-USUAL = (1e-3, 0.1)
+#: No certificate is due between these violations, LIBSVM's default tolerance and a larger one: the gap would often be
+#: small enough already, and the fit would end before LIBSVM's does.
+LIBSVM_VIOLATION, LIKELY_VIOLATION = 1e-3, 0.1
 
-#: Variables of all parts, and steps for each, up to which a problem is solved beyond its tolerance.
-TINY, EAGER = 4000, 20
+#: Up to so many variables of all parts, and steps for each variable, a problem is solved beyond its tolerance.
+EAGER_VARIABLES, EAGER_STEPS_PER_VARIABLE = 4000, 20
 
-#: Steps on a working set at a time; one that needs more is helped by Newton's method.
-PIECE = 20_000
+#: Pair steps on a working set in one call of the core; a set that needs more is helped by Newton's method.
+STEPS_PER_CALL = 20_000
 
 #: Rounds in a row that may gain nothing but rounding errors.
-PATIENCE = 10
+MAX_STALE_ROUNDS = 10
 
-#: Why a part can come to rest before its goal; a saved state holds the index.
-REASONS = (
-    None,
-    MAX_ITER,
-    STALLED := "no further progress in double precision",
-    INDEFINITE,
-)
+MOST = float(np.finfo(float).max)
+
+
+class _Scalars(NamedTuple):
+    """The numbers of a part in a saved state, in the order of its columns; those of ``Drift`` follow."""
+
+    size: float
+    steps: float
+    stale_rounds: float
+    ending: float
+    goal: float
+    violation: float
+    best: float
+    objective: float
+
+
+#: The columns of ``_Scalars`` that hold whole numbers, and those that are infinite until they are known.
+WHOLE, INFINITE_AT_FIRST = ("size", "steps", "stale_rounds", "ending"), ("violation", "best")
+
+
+class _Counts(NamedTuple):
+    """The numbers of the engine in a saved state, in their order."""
+
+    evaluations: float
+    work: float
+    certified_at: float
+    indefinite: float
 
 
 class _State:
-    """Where the solution of one part is."""
+    """Where the solution of one part is.
+
+    ``alpha`` are the dual variables, signed: y_i times LIBSVM's α_i. Each lies between ``part.lo`` and ``part.hi``, and
+    their sum is zero. ``F`` are the scores of all rows, without a bias.
+    """
 
     def __init__(self, part: Part, size: int, goal: float) -> None:
         self.part = part
-        self.gamma, self.F = np.zeros(part.size), np.zeros(part.m)
+        self.alpha, self.F = np.zeros(part.size), np.zeros(part.m)
         self.working = np.zeros(0, dtype=np.int64)
         self.size, self.goal, self.violation, self.best = size, goal, np.inf, np.inf
-        self.steps, self.idle, self.over = 0, 0, 0
+        self.steps, self.stale_rounds, self.ending = 0, 0, Ending.OPEN
         self.objective = 0.0
         self.drift = Drift()
 
@@ -88,38 +113,49 @@ class _State:
     @property
     def rests(self) -> bool:
         """Whether there is nothing to do for now."""
-        return self.over > 0 or self.violation <= self.goal
+        return self.ending is not Ending.OPEN or self.violation <= self.goal
 
     def scalars(self) -> Array:
         """All that is not an array, for a saved state."""
-        own = [self.size, self.steps, self.idle, self.over, self.goal, self.violation, self.best, self.objective]
+        own = _Scalars(*(getattr(self, name) for name in _Scalars._fields))
         return np.array([*own, *self.drift.numbers])
+
+    def set_scalars(self, numbers: Array) -> None:
+        """Take over what ``scalars`` has saved."""
+        own = _Scalars(*numbers[: len(_Scalars._fields)].tolist())
+        self.size, self.steps, self.stale_rounds = int(own.size), int(own.steps), int(own.stale_rounds)
+        self.ending, self.goal, self.violation = Ending(int(own.ending)), own.goal, own.violation
+        self.best, self.objective = own.best, own.objective
+        self.drift = Drift(numbers[len(_Scalars._fields) :].copy())
 
 
 class SMOEngine(Engine[Coefficients]):
     """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and then the gap."""
 
-    reasons: tuple[str | None, ...] = REASONS
+    #: How a part can end.
+    endings: ClassVar[tuple[Ending, ...]] = (Ending.OPEN, Ending.MAX_STEPS, Ending.STALLED, Ending.INDEFINITE)
 
     def __init__(self, problem: KernelProblem, options: Options, *, working_set: int | None = None) -> None:
         self.problem, self.fixed, tol = problem, working_set is not None, options.tol
         self.tol, self.max_steps = tol, options.max_steps
-        self.states = [_State(part, working_set or self._start(part), CLOSER * tol) for part in problem.pieces]
+        self.states = [
+            _State(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.pieces
+        ]
         self.indefinite = False
-        self.whole = True  # whether scores and dual variables belong together: not after an interrupt between the two
+        self.whole = True  # whether the scores are those of the dual variables: not after an interrupt in a round
         self.before, self.work, self.certified_at, self.first = 0, 0, 0, 0
         self.errors = np.zeros(problem.parts)
         self.good = np.zeros(problem.parts, dtype=bool)  # whose last certificate was within the tolerance
         self._diagonal: tuple[int, Array] | None = None
         self._block: tuple[int, Array, Array] | None = None
-        self._room = np.empty(0)  # what fresh memory for every block would cost is worth avoiding
+        self._room = np.empty(0)  # memory for the blocks, used again: to allocate it for each would cost time
 
     def _start(self, part: Part) -> int:
-        """Variables of a part's first working set: a class of few rows among many others has few that matter."""
+        """Variables of a part's first working set; where one class has few rows, few variables end up above zero."""
         if self.problem.parts == 1 or isinstance(part.loss, EpsilonInsensitive):
-            return START
+            return FIRST_WORKING_SET
         rarer = min(int(np.count_nonzero(part.y > 0)), int(np.count_nonzero(part.y < 0)))
-        return int(np.clip(SCARCE * rarer, FIRST, START))
+        return int(np.clip(VARIABLES_PER_RARE_ROW * rarer, MIN_WORKING_SET, FIRST_WORKING_SET))
 
     # --- what the loop asks ------------------------------------------------------------------------------------------
 
@@ -141,9 +177,9 @@ class SMOEngine(Engine[Coefficients]):
     @property
     def eager(self) -> bool:
         """Small problems, solved as a whole, are brought to the last digits while that takes few steps."""
-        if sum(state.part.size for state in self.states) > TINY:
+        if sum(state.part.size for state in self.states) > EAGER_VARIABLES:
             return False
-        return all(state.whole and state.steps <= EAGER * state.part.size for state in self.states)
+        return all(state.whole and state.steps <= EAGER_STEPS_PER_VARIABLE * state.part.size for state in self.states)
 
     @property
     def stuck(self) -> str | None:
@@ -153,10 +189,10 @@ class SMOEngine(Engine[Coefficients]):
         if doubt and all(state.violation <= self.tol for state in self.states):
             return f"{CONDITIONS}; {doubt}"
         if doubt:
-            ends = [state.over for state in self.states]
-            return MAX_ITER if 1 in ends else f"{self.reasons[max(ends)]}; {doubt}"
-        wanting = [state.over for state, good in zip(self.states, self.good, strict=True) if not good]
-        return self.reasons[min(wanting)] if wanting else None
+            endings = [state.ending for state in self.states]
+            return MAX_ITER if Ending.MAX_STEPS in endings else f"{max(endings).reason}; {doubt}"
+        wanting = [state.ending for state, good in zip(self.states, self.good, strict=True) if not good]
+        return min(wanting).reason if wanting else None
 
     @property
     def goals(self) -> tuple[str, ...]:
@@ -165,7 +201,7 @@ class SMOEngine(Engine[Coefficients]):
 
     @property
     def _doubt(self) -> str:
-        """Why there is no lower bound, if there is none; steps may have come across what was not known."""
+        """Why there is no lower bound, if there is none; a step may have shown that the kernel is indefinite."""
         doubt = self.problem.doubt
         return INDEFINITE if doubt and self.indefinite else doubt
 
@@ -173,18 +209,20 @@ class SMOEngine(Engine[Coefficients]):
         if self._current is None:
             return True
         # A fit with the tolerance of LIBSVM, whatever its gap, is to end no earlier than LIBSVM's would.
-        if self.work - self.certified_at <= APART or USUAL[0] < self.states[self.first].violation <= USUAL[1]:
+        if LIBSVM_VIOLATION < self.states[self.first].violation <= LIKELY_VIOLATION:
             return False
-        cost = sum(np.count_nonzero(state.gamma) ** 2 for state in self.states)
-        return bool(SHARE * (self.work - self.certified_at) > cost)
+        if self.work - self.certified_at <= CERTIFICATE_SPACING:
+            return False
+        cost = sum(np.count_nonzero(state.alpha) ** 2 for state in self.states)
+        return bool(CERTIFICATE_COST_SHARE * (self.work - self.certified_at) > cost)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Feasible coefficients, which are dual variables, too, and the scores kept up to date."""
         coefs = []
         for state in self.states:
-            coefs.append(state.part.coefficients(state.part.feasible(state.gamma)))
+            coefs.append(state.part.coefficients(state.part.feasible(state.alpha)))
             state.part.forget()
-        kept = [RunningScores(s.F, s.part.coefficients(s.gamma), s.drift) for s in self.states]
+        kept = [RunningScores(s.F, s.part.coefficients(s.alpha), s.drift) for s in self.states]
         return Point(Coefficients(np.concatenate(coefs)), scores=kept if self.whole else None)
 
     def judged(self, bounds: Bounds[Coefficients]) -> None:
@@ -195,11 +233,11 @@ class SMOEngine(Engine[Coefficients]):
             self.errors = bounds.score_error
 
     def learn(self, bounds: Bounds[Coefficients]) -> None:
-        """Aim closer where the gap is too wide; where single precision cannot get there, leave it."""
+        """Lower the goal where the gap is too wide; change to double precision where single precision is not enough."""
         self.first = 0
         for k, state in enumerate([] if self.problem.doubt else self.states):
             gap, primal = float(bounds.gap[k]), float(bounds.primal[k])
-            if not state.rests or state.over:
+            if not state.rests or state.ending:
                 continue
             if gap > self.tol * primal:
                 state.goal *= float(np.clip(0.5 * self.tol * primal / gap, 1e-3, 0.5)) if gap < np.inf else 0.1
@@ -211,16 +249,16 @@ class SMOEngine(Engine[Coefficients]):
                 self.problem.rows.widen(k)
                 self._refresh(k, state)
             # Violations below the rounding of the scores, and of the terms that make them up, mean nothing.
-            term = float(np.abs(state.gamma).max() * np.abs(self._diagonal_of(k, self.problem.rows(k))).max())
+            term = float(np.abs(state.alpha).max() * np.abs(self._diagonal_of(k, self.problem.rows(k))).max())
             least = 4 * np.finfo(float).eps * max(float(np.abs(state.part.t).max()), float(np.abs(state.F).max()), term)
             state.goal = max(state.goal, least)
             if state.violation <= least:
-                state.over = 2
+                state.ending = Ending.STALLED
 
     def _refresh(self, k: int, state: _State) -> None:
-        """The scores once more, in double precision, of variables that add up to zero."""
-        state.gamma = state.part.feasible(state.gamma)
-        coef = state.part.coefficients(state.gamma)
+        """Recompute the scores in double precision, after making the variables feasible."""
+        state.alpha = state.part.feasible(state.alpha)
+        coef = state.part.coefficients(state.alpha)
         support = np.flatnonzero(coef)
         if len(support):
             state.F = self.problem.rows(k).exact(support, coef[support], np.arange(state.part.m))
@@ -229,8 +267,11 @@ class SMOEngine(Engine[Coefficients]):
         self._block = None
 
     def _added(self, k: int, state: _State, rows: Array, changes: Array, *, single: bool) -> None:
-        """Note that changes of the coefficients of some rows have been added to the scores, if those are ever used."""
-        if state.part.m**2 <= FEW:
+        """Add to the bound of the scores' rounding errors what changes of some coefficients have contributed.
+
+        Certificates of parts with few kernel values use no running scores, and need no bound.
+        """
+        if state.part.m**2 <= FULL_CERTIFICATE_VALUES:
             return
         of_single, of_double = self.problem.rows(k).value_errors()
         state.drift.add(rows, changes, state.part.C * state.part.weight[rows], of_single if single else None, of_double)
@@ -255,7 +296,7 @@ class SMOEngine(Engine[Coefficients]):
     def _round(self, k: int, state: _State) -> None:
         part = state.part
         g = part.t - state.F[part.row]
-        up, low = state.gamma < part.hi, state.gamma > part.lo
+        up, low = state.alpha < part.hi, state.alpha > part.lo
         top = float(g[up].max(initial=-np.inf))
         bottom = float(g[low].min(initial=np.inf))
         state.violation = top - bottom
@@ -268,8 +309,8 @@ class SMOEngine(Engine[Coefficients]):
             np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, top, bottom)
         )
         self._solve(k, state, working, g, whole)
-        free = np.count_nonzero((state.gamma[working] > part.lo[working]) & (state.gamma[working] < part.hi[working]))
-        if not self.fixed and free > CROWDED * state.size and state.size < LIMIT:
+        free = np.count_nonzero((state.alpha[working] > part.lo[working]) & (state.alpha[working] < part.hi[working]))
+        if not self.fixed and free > MAX_FREE_SHARE * state.size and state.size < MAX_WORKING_SET:
             state.size *= 2
         state.working = working
 
@@ -278,22 +319,31 @@ class SMOEngine(Engine[Coefficients]):
         part, rows = state.part, self.problem.rows(k)
         K, count = self._values(k, working, rows), len(working)
         local = np.zeros((5, K.shape[1]))
-        diagonal, slope, gamma, lo, hi = local
-        of_all = self._diagonal_of(k, rows)[part.row], g, state.gamma, part.lo, part.hi
+        diagonal, slope, alpha, lo, hi = local
+        of_all = self._diagonal_of(k, rows)[part.row], g, state.alpha, part.lo, part.hi
         for to, values in zip(local, of_all, strict=True):
             to[:count] = values[working]
         left = 2**62 if self.max_steps is None else max(self.max_steps - state.steps, 0)
         steps, _, _, indefinite = _core.smo_block(
-            K, diagonal, slope, gamma, lo, hi, count, 0.0 if whole else INNER, 0.5 * state.goal, min(left, PIECE)
+            K,
+            diagonal,
+            slope,
+            alpha,
+            lo,
+            hi,
+            count,
+            0.0 if whole else INNER_VIOLATION_SHARE,
+            0.5 * state.goal,
+            min(left, STEPS_PER_CALL),
         )
         state.steps += steps
         self.indefinite |= indefinite
-        if steps == PIECE and not self.indefinite:
-            newton_steps(K[:, :count], slope[:count], gamma[:count], lo[:count], hi[:count])
-        change = gamma[:count] - state.gamma[working]
-        # D(γ + δ) − D(γ) = δ·(g − Kδ/2), and Kδ is what the slopes have lost.
+        if steps == STEPS_PER_CALL and not self.indefinite:
+            newton_steps(K[:, :count], slope[:count], alpha[:count], lo[:count], hi[:count])
+        change = alpha[:count] - state.alpha[working]
+        # D(α + δ) − D(α) = δ·(g − Kδ/2), and Kδ is what the slopes have lost.
         gain = 0.5 * float(change @ (g[working] + slope[:count]))
-        state.gamma[working] = gamma[:count]
+        state.alpha[working] = alpha[:count]
         moved, back = np.unique(part.row[working[change != 0]], return_inverse=True)
         changes = np.bincount(back, weights=change[change != 0], minlength=len(moved))
         rows.add(moved, changes, state.F)
@@ -301,13 +351,13 @@ class SMOEngine(Engine[Coefficients]):
         self.work += len(working) ** 2 + len(moved) * part.m
         state.objective += gain
         if gain > 1e-15 * abs(state.objective) or state.violation < 0.9 * state.best:
-            state.idle, state.best = 0, min(state.best, state.violation)
+            state.stale_rounds, state.best = 0, min(state.best, state.violation)
         else:
-            state.idle += 1
-        if state.idle >= PATIENCE:
-            state.over = 2
+            state.stale_rounds += 1
+        if state.stale_rounds >= MAX_STALE_ROUNDS:
+            state.ending = Ending.STALLED
         if self.max_steps is not None and state.steps >= self.max_steps:
-            state.over = 1
+            state.ending = Ending.MAX_STEPS
 
     def _values(self, k: int, working: Array, rows: Any) -> Array:
         """The kernel values of a working set; those of the last one are kept."""
@@ -331,52 +381,66 @@ class SMOEngine(Engine[Coefficients]):
 
     def state(self) -> dict[str, Any]:
         working = [state.working.astype(np.float64) for state in self.states]
+        counts = _Counts(self.evaluations, self.work, self.certified_at, self.indefinite)
         return {
-            "gamma": np.concatenate([state.gamma for state in self.states]),
+            "gamma": np.concatenate([state.alpha for state in self.states]),
             "F": np.concatenate([state.F for state in self.states]),
             "working": np.concatenate(working),
             "lengths": np.array([float(len(w)) for w in working]),
             "scalars": np.array([state.scalars() for state in self.states]),
             "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
-            "counts": np.array([self.evaluations, self.work, self.certified_at, self.indefinite], dtype=np.float64),
+            "counts": np.array(counts, dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         parts, sizes = self.problem.parts, [part.size for part in self.problem.pieces]
         lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.pieces]) for side in ("lo", "hi"))
-        gamma = saved(state, "gamma", (sum(sizes),))
-        if not bool(np.all((gamma >= lo) & (gamma <= hi))):
+        alpha = saved(state, "gamma", (sum(sizes),))
+        if not bool(np.all((alpha >= lo) & (alpha <= hi))):
             raise ValueError("state: 'gamma' has a value outside its bounds")
-        most = float(np.finfo(float).max)
-        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),), low=-most, high=most)
+        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),), low=-MOST, high=MOST)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
-        scalars = saved(state, "scalars", (parts, 13))
-        whole = ((4, 2**20), (0, 2**62), (0, PATIENCE), (0, len(self.reasons) - 1))
-        # A violation not known yet is infinite; the drift comes last.
-        real = [(0.0, most), (-np.inf, most), (-np.inf, most), (-most, most), *[(0.0, most)] * 5]
-        for k, (column, (low, high)) in enumerate(zip(scalars.T, (*whole, *real), strict=True)):
-            finite = np.where(np.isposinf(column), most, column) if k in (5, 6) else column.copy()
-            saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=k < len(whole))
+        scalars = self._saved_scalars(state)
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
-        counts = saved(state, "counts", (4,), low=0, high=2**62, whole=True)
+        counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, high=2**62, whole=True))
         kept = np.split(working, np.cumsum(lengths)[:-1])
         if any(len(w) and w.max() >= size for w, size in zip(kept, sizes, strict=True)):
             raise ValueError("state: 'working' names a variable that is not there")
         if any(len(np.unique(w)) < len(w) for w in kept):
             raise ValueError("state: 'working' names a variable twice")
         scores = np.split(F, np.cumsum([part.m for part in self.problem.pieces])[:-1])
-        gammas = np.split(gamma, np.cumsum(sizes)[:-1])
-        for mine, g, f, w, row in zip(self.states, gammas, scores, kept, scalars, strict=True):
-            mine.gamma, mine.F, mine.working = g.copy(), f.copy(), w
-            mine.size, mine.steps, mine.idle, mine.over = (int(v) for v in row[:4])
-            mine.goal, mine.violation, mine.best, mine.objective = (float(v) for v in row[4:8])
-            mine.drift = Drift(row[8:].copy())
-            if mine.over == 1 and (self.max_steps is None or mine.steps < self.max_steps):
-                mine.over = 0
+        alphas = np.split(alpha, np.cumsum(sizes)[:-1])
+        for mine, a, f, w, numbers in zip(self.states, alphas, scores, kept, scalars, strict=True):
+            mine.alpha, mine.F, mine.working = a.copy(), f.copy(), w
+            mine.set_scalars(numbers)
+            if mine.ending is Ending.MAX_STEPS and (self.max_steps is None or mine.steps < self.max_steps):
+                mine.ending = Ending.OPEN
         self.problem.rows.wide = set(np.flatnonzero(wide).tolist())
         self.problem.rows.at = None
-        self.before = int(counts[0]) - self.problem.rows.evaluations
-        self.work, self.certified_at, self.indefinite = int(counts[1]), int(counts[2]), bool(counts[3])
+        self.before = int(counts.evaluations) - self.problem.rows.evaluations
+        self.work, self.certified_at = int(counts.work), int(counts.certified_at)
+        self.indefinite = bool(counts.indefinite)
         self._block = self._diagonal = None
         self.first = 0
+
+    def _saved_scalars(self, state: dict[str, Any]) -> Array:
+        """Those of all parts, a row for each, checked."""
+        parts, drift = self.problem.parts, len(Drift().numbers)
+        limits: dict[str, tuple[float, float]] = {
+            "size": (4, 2**20),
+            "steps": (0, 2**62),
+            "stale_rounds": (0, MAX_STALE_ROUNDS),
+            "ending": (0, max(self.endings)),
+            "goal": (0.0, MOST),
+            "violation": (-np.inf, MOST),
+            "best": (-np.inf, MOST),
+            "objective": (-MOST, MOST),
+        }
+        scalars = saved(state, "scalars", (parts, len(_Scalars._fields) + drift))
+        for name, column in zip(_Scalars._fields, scalars.T, strict=False):
+            low, high = limits[name]
+            finite = np.where(np.isposinf(column), MOST, column) if name in INFINITE_AT_FIRST else column.copy()
+            saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=name in WHOLE)
+        saved({"scalars": scalars[:, -drift:].copy()}, "scalars", (parts, drift), low=0.0, high=MOST)
+        return scalars

@@ -9,7 +9,8 @@ reports is computed by the problem. Parts with the same rows share one kernel ma
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,52 +24,81 @@ from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_visits import DoubleValues, PairVisits
 from pegasos.problems.pairs import PairProblem, PairTable
 from pegasos.rows.views import Array
-from pegasos.solvers.kernel.smo_engine import CLOSER, EAGER, PATIENCE, PIECE, STALLED, TINY
+from pegasos.solvers.kernel.reasons import STALLED
+from pegasos.solvers.kernel.smo_engine import (
+    EAGER_STEPS_PER_VARIABLE,
+    EAGER_VARIABLES,
+    MAX_STALE_ROUNDS,
+    STEPS_PER_CALL,
+    VIOLATION_TARGET_SHARE,
+)
 from pegasos.solvers.kernel.working_set import newton_steps
 from pegasos.util.fields import saved
 
-#: Rows that a part may have: more are solved by way of working sets.
-LARGEST, LARGEST_PAIR = 1024, 2048
+#: Rows of a part, and of a pair of classes, up to which it is solved here: larger ones are solved by working sets.
+MAX_ROWS, MAX_PAIR_ROWS = 1024, 2048
 
 #: The share of the cache that the kernel matrix of several parts with the same rows may take.
-SHARED = 0.5
+MAX_CACHE_SHARE = 0.5
 
-#: Numbers of kernel matrices looked at in one piece of work: some hundredths of a second.
-WORK = 1 << 25
+#: Entries of kernel matrices read in one call of ``advance``: some hundredths of a second.
+WORK_PER_CALL = 1 << 25
 
-#: Why a part is over, by the core's numbers.
-NOT_YET, MAX_STEPS, NO_PROGRESS, REACHED = range(4)
 
-#: How a visit of the core ends.
-RESTS, PIECE_USED, NOT_FINITE = range(3)
+class PartEnding(IntEnum):
+    """Why a part is no longer worked on: the core's ``Over``. Saved states hold the numbers."""
+
+    OPEN = 0
+    MAX_STEPS = 1
+    NO_PROGRESS = 2
+    REACHED = 3
+
+
+class VisitEnding(IntEnum):
+    """How a visit of the core ends: its ``Visit``."""
+
+    RESTS = 0
+    STEPS_USED = 1
+    NOT_FINITE = 2
+
+
+class _Hard(NamedTuple):
+    """A part on which SMO alone takes long: rounds without gain, least violation and largest dual value so far."""
+
+    stale_rounds: int = 0
+    least_violation: float = np.inf
+    best_dual: float = -np.inf
 
 
 def suits(problem: KernelProblem) -> bool:
     """Whether kernel matrices of whole parts are the fastest way to solve this problem.
 
-    Without duality a part would have to be judged by other means than its gap: that is left to others.
+    The core judges a part by its gap, so the kernel must be known to be positive semi-definite.
     """
     if isinstance(problem, PairProblem):
         two = np.sort(problem.pieces.sizes)[-2:]
-        small = isinstance(problem.pieces.loss, Hinge) and int(two.sum()) <= LARGEST_PAIR
+        small = isinstance(problem.pieces.loss, Hinge) and int(two.sum()) <= MAX_PAIR_ROWS
     else:
-        m, room = int(problem.X.shape[0]), SHARED * problem.rows.megabytes * 2**20
-        small = m <= LARGEST or (problem.parts > 1 and 8 * m * padded(m) <= room)
+        m, room = int(problem.X.shape[0]), MAX_CACHE_SHARE * problem.rows.megabytes * 2**20
+        small = m <= MAX_ROWS or (problem.parts > 1 and 8 * m * padded(m) <= room)
         small = small and all(isinstance(part.loss, Hinge) and part.index is None for part in problem.pieces)
     return small and problem.definiteness_of_all().known == "proven"
 
 
 class WholeSMOEngine(Engine[Coefficients]):
-    """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and the gap."""
+    """Solves one part after the other; ``tol`` is the largest violation allowed, as in LIBSVM, and the gap.
 
-    #: The dual variables.
-    gamma: Array
+    ``over`` has a :class:`PartEnding` for each part; the core reads and writes it.
+    """
+
+    #: The dual variables of all parts, signed: y_i times LIBSVM's α_i.
+    alpha: Array
 
     def __init__(self, problem: KernelProblem, options: Options, *, rows_of_all: int) -> None:
         self.problem, self.tol, self.max_steps = problem, options.tol, options.max_steps
         tol, max_steps = self.tol, self.max_steps
         parts = problem.parts
-        self.aim = np.full(parts, CLOSER * tol)
+        self.aim = np.full(parts, VIOLATION_TARGET_SHARE * tol)
         self.moves, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int8)
         self.core = _core.WholeSMO(
             problem.C,
@@ -76,15 +106,15 @@ class WholeSMOEngine(Engine[Coefficients]):
             problem.total,
             tol,
             2**62 if max_steps is None else max_steps,
-            PIECE,
-            EAGER if rows_of_all <= TINY else 0,
+            STEPS_PER_CALL,
+            EAGER_STEPS_PER_VARIABLE if rows_of_all <= EAGER_VARIABLES else 0,
             problem.definiteness_of_all().shift,
         )
         self.kernel_values = DoubleValues(problem.kernel, problem.rows)
         self._begin()
-        # Kernel values, computed and used, of the fit that this one goes on from.
-        self.earlier = np.zeros(2, dtype=np.int64)
-        self.hard: dict[int, tuple[int, float, float]] = {}  # parts that SMO alone takes long for: see _help
+        # Of the fit that this one goes on from: kernel values computed, and kernel values used.
+        self.earlier_evaluations, self.earlier_values = 0, 0
+        self.hard: dict[int, _Hard] = {}  # see _help
 
     # --- what the loop asks ------------------------------------------------------------------------------------------
 
@@ -96,16 +126,16 @@ class WholeSMOEngine(Engine[Coefficients]):
     @property
     def evaluations(self) -> int:
         """Kernel values computed so far."""
-        return int(self.earlier[0]) + int(self.kernel_values.rows.evaluations)
+        return self.earlier_evaluations + int(self.kernel_values.rows.evaluations)
 
     @property
     def values(self) -> int:
         """Kernel values used so far, whether computed for that or before."""
-        return int(self.earlier[1]) + int(self.core.values)
+        return self.earlier_values + int(self.core.values)
 
     @property
     def epochs(self) -> float:
-        """Those, by the kernel values of all rows."""
+        """Kernel values used, divided by those of the whole kernel matrix."""
         return self.values / max(1, int(self.problem.X.shape[0])) ** 2
 
     def due(self, tol: float) -> bool:
@@ -115,36 +145,36 @@ class WholeSMOEngine(Engine[Coefficients]):
     def stuck(self) -> str | None:
         if self._current() is not None:
             return None
-        return MAX_ITER if min(self.short, self._short()) == MAX_STEPS else STALLED
+        return MAX_ITER if min(self.short, self._short()) == PartEnding.MAX_STEPS else STALLED
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         """The dual variables, which are coefficients."""
         return Point(Coefficients(self._given().ravel()))
 
     def _given(self) -> Array:
-        """The dual variables, for others to keep and change; when all is done no copy of them is needed."""
-        return self.gamma if not self.resumable and self._current() is None else self.gamma.copy()
+        """The dual variables, for the caller to keep and change: a copy, unless all is done and nothing is saved."""
+        return self.alpha if not self.resumable and self._current() is None else self.alpha.copy()
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Some parts, or a piece of a hard one."""
-        end = self.core.work + WORK
+        """Some parts, or so many steps of a part that takes long."""
+        end = self.core.work + WORK_PER_CALL
         while self.core.work < end and (k := self._current()) is not None:
             part, how = self._visit(k, end - self.core.work)
-            if how == NOT_FINITE:
+            if how == VisitEnding.NOT_FINITE:
                 raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
-            if how == PIECE_USED:
+            if how == VisitEnding.STEPS_USED:
                 self._help(part)
 
     def _begin(self) -> None:
         """Start with the first part, whatever is known of it."""
         self._stretches = self._all_stretches()
-        self.short = REACHED  # why, of all stretches before this one, parts rest whose gap is too large: the least
+        self.short = int(PartEnding.REACHED)  # the least _short() of the stretches before this one
         self._look_at(*next(self._stretches))
 
     def _all_stretches(self) -> Iterator[tuple[int, int]]:
-        """The parts, so many at a time as may be looked at."""
+        """The first and last number of the parts that are worked on at a time, stretch after stretch."""
         return iter([(0, len(self.over))])
 
     def _look_at(self, begin: int, end: int) -> None:
@@ -156,14 +186,15 @@ class WholeSMOEngine(Engine[Coefficients]):
         self.core.look_at(begin, self.aim[begin:end], *kept, self.steps[begin:end], self.over[begin:end])
 
     def _short(self) -> int:
-        """Why the parts of this stretch rest whose gap is too large: the least."""
+        """The least PartEnding of this stretch's parts whose gap is too large; REACHED if there is none."""
         short = ~(self.primal - self.dual <= self.tol * self.primal)
-        return int(self.over[self.begin : self.end][short].min(initial=REACHED))
+        return int(self.over[self.begin : self.end][short].min(initial=PartEnding.REACHED))
 
     def _current(self) -> int | None:
         """The first part that does not rest."""
         while True:
-            open_ = (self.over[self.next : self.end] == NOT_YET) | (self.violation[self.next - self.begin :] == np.inf)
+            unknown = self.violation[self.next - self.begin :] == np.inf
+            open_ = (self.over[self.next : self.end] == PartEnding.OPEN) | unknown
             if open_.any():
                 self.next += int(np.argmax(open_))
                 return self.next
@@ -181,59 +212,61 @@ class WholeSMOEngine(Engine[Coefficients]):
         """Kernel matrix, targets, weights and a copy of the dual variables of part k."""
         raise NotImplementedError
 
-    def _set(self, k: int, gamma: Array) -> None:
+    def _set(self, k: int, alpha: Array) -> None:
         """New dual variables for part k."""
         raise NotImplementedError
 
     def _help(self, k: int) -> None:
-        """Newton's method for a part on which SMO takes long; a part that gains nothing any more is over."""
-        idle, least, most = self.hard.get(k, (0, np.inf, -np.inf))
+        """Newton's method for a part on which SMO takes long; a part that no longer gains anything is over."""
+        stale, least, best = self.hard.get(k, _Hard())
         violation, dual = float(self.violation[k - self.begin]), float(self.dual[k - self.begin])
-        gains = violation < 0.9 * least or dual - most > 1e-15 * abs(dual)
-        self.hard[k] = (0 if gains else idle + 1, min(least, violation), max(most, dual))
-        if self.hard[k][0] >= PATIENCE:
-            self.over[k] = NO_PROGRESS
+        gains = violation < 0.9 * least or dual - best > 1e-15 * abs(dual)
+        self.hard[k] = _Hard(0 if gains else stale + 1, min(least, violation), max(best, dual))
+        if self.hard[k].stale_rounds >= MAX_STALE_ROUNDS:
+            self.over[k] = PartEnding.NO_PROGRESS
             return
-        K, y, weight, gamma = self._part(k)
+        K, y, weight, alpha = self._part(k)
         room = self.problem.C * weight
         lo, hi = np.where(y > 0, 0.0, -room), np.where(y > 0, room, 0.0)
-        newton_steps(K, y - np.einsum("ij,j->i", K, gamma), gamma, lo, hi)
+        newton_steps(K, y - np.einsum("ij,j->i", K, alpha), alpha, lo, hi)
         self.primal[k - self.begin] = np.inf  # until the next visit
-        self._set(k, gamma)
+        self._set(k, alpha)
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         hard = [(k, *values) for k, values in self.hard.items()]
         return {
-            "gamma": self.gamma,
+            "gamma": self.alpha,
             "aim": self.aim,
             "steps": self.moves.astype(np.float64),
             "over": self.over.astype(np.float64),
-            "hard": np.array(hard, dtype=np.float64).reshape(-1, 4),
+            "hard": np.array(hard, dtype=np.float64).reshape(-1, 1 + len(_Hard._fields)),
             "counts": np.array([self.evaluations, self.values], dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from there; what is said of parts that are over is computed anew."""
         parts, most = self.problem.parts, float(np.finfo(float).max)
-        gamma = saved(state, "gamma", self.gamma.shape, low=-most, high=most)
-        self._check_feasible(gamma)
+        alpha = saved(state, "gamma", self.alpha.shape, low=-most, high=most)
+        self._check_feasible(alpha)
         aim = saved(state, "aim", (parts,), low=0.0, high=most)
         steps = saved(state, "steps", (parts,), low=0, high=2**62, whole=True).astype(np.int64)
-        over = saved(state, "over", (parts,), low=NOT_YET, high=REACHED, whole=True).astype(np.int8)
-        hard = saved(state, "hard", (None, 4))
+        over = saved(state, "over", (parts,), low=PartEnding.OPEN, high=PartEnding.REACHED, whole=True).astype(np.int8)
+        hard = saved(state, "hard", (None, 1 + len(_Hard._fields)))  # the part's number comes first
         saved({"hard": hard[:, 0].copy()}, "hard", (None,), low=0, high=parts - 1, whole=True)
-        saved({"hard": hard[:, 1].copy()}, "hard", (None,), low=0, high=PATIENCE, whole=True)
-        counts = saved(state, "counts", (2,), low=0, high=2**62, whole=True).astype(np.int64)
-        over[(over == MAX_STEPS) & (steps < (2**62 if self.max_steps is None else self.max_steps))] = NOT_YET
-        self.gamma[...], self.aim[:], self.moves[:], self.over[:] = gamma, aim, steps, over
-        self.hard = {int(k): (int(idle), float(least), float(most)) for k, idle, least, most in hard}
-        self.earlier = counts - np.array([self.kernel_values.rows.evaluations, self.core.values])
+        saved({"hard": hard[:, 1].copy()}, "hard", (None,), low=0, high=MAX_STALE_ROUNDS, whole=True)
+        evaluations, values = saved(state, "counts", (2,), low=0, high=2**62, whole=True).astype(np.int64).tolist()
+        limit = 2**62 if self.max_steps is None else self.max_steps
+        over[(over == PartEnding.MAX_STEPS) & (steps < limit)] = PartEnding.OPEN
+        self.alpha[...], self.aim[:], self.moves[:], self.over[:] = alpha, aim, steps, over
+        self.hard = {int(k): _Hard(int(stale), float(least), float(best)) for k, stale, least, best in hard}
+        self.earlier_evaluations = evaluations - int(self.kernel_values.rows.evaluations)
+        self.earlier_values = values - int(self.core.values)
         self._begin()
 
-    def _check_feasible(self, gamma: Array) -> None:
-        """Refuse dual variables that no fit could have: what is said of the optimum depends on them."""
+    def _check_feasible(self, alpha: Array) -> None:
+        """Refuse dual variables that no fit could have: dual values are lower bounds of feasible ones only."""
         raise NotImplementedError
 
 
@@ -243,7 +276,7 @@ class SharedSMOEngine(WholeSMOEngine):
     def __init__(self, problem: KernelProblem, options: Options) -> None:
         self.m = int(problem.X.shape[0])
         super().__init__(problem, options, rows_of_all=problem.parts * self.m)
-        self.gamma = np.zeros((problem.parts, self.m))
+        self.alpha = np.zeros((problem.parts, self.m))
         self._K: Array | None = None
 
     def _matrix(self) -> Array:
@@ -255,26 +288,26 @@ class SharedSMOEngine(WholeSMOEngine):
 
     def _given(self) -> Array:
         given = super()._given()
-        if given is self.gamma:
+        if given is self.alpha:
             self._K = None  # there are no more visits
         return given
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         part = self.problem.pieces[k]
-        return k, self.core.visit(self._matrix(), part.y, part.weight, self.gamma[k], k)
+        return k, self.core.visit(self._matrix(), part.y, part.weight, self.alpha[k], k)
 
     def _part(self, k: int) -> tuple[Array, Array, Array, Array]:
         part = self.problem.pieces[k]
-        return self._matrix()[:, : self.m], part.y, part.weight, self.gamma[k].copy()
+        return self._matrix()[:, : self.m], part.y, part.weight, self.alpha[k].copy()
 
-    def _set(self, k: int, gamma: Array) -> None:
-        self.gamma[k] = gamma
+    def _set(self, k: int, alpha: Array) -> None:
+        self.alpha[k] = alpha
 
-    def _check_feasible(self, gamma: Array) -> None:
-        for part, own in zip(self.problem.pieces, gamma, strict=True):
+    def _check_feasible(self, alpha: Array) -> None:
+        for part, own in zip(self.problem.pieces, alpha, strict=True):
             if not bool(np.all((own >= part.lo) & (own <= part.hi))):
                 raise ValueError("state: 'gamma' has a value outside its bounds")
-        _check_sums(gamma.sum(axis=1), np.abs(gamma).sum(axis=1))
+        _check_sums(alpha.sum(axis=1), np.abs(alpha).sum(axis=1))
 
 
 class PairSMOEngine(WholeSMOEngine):
@@ -286,7 +319,7 @@ class PairSMOEngine(WholeSMOEngine):
         parts = problem.pieces
         k, m = parts.classes, len(parts.codes)
         super().__init__(problem, options, rows_of_all=(k - 1) * m)
-        self.gamma = np.zeros((k - 1, m))
+        self.alpha = np.zeros((k - 1, m))
         self.visits = PairVisits(problem.pieces, self.kernel_values)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
@@ -296,25 +329,25 @@ class PairSMOEngine(WholeSMOEngine):
         return self.problem.pieces.stretches()
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
-        return self.visits.visit(self.core, self.gamma, k, budget)
+        return self.visits.visit(self.core, self.alpha, k, budget)
 
     def _part(self, k: int) -> tuple[Array, Array, Array, Array]:
         i, j = self.problem.pieces.pair(k)
-        first, second = self.problem.pieces.of_pair(self.gamma, k)
+        first, second = self.problem.pieces.of_pair(self.alpha, k)
         parts, weight = self.problem.pieces, self.problem.pieces.sorted_weight
         n = len(first) + len(second)
         y = np.concatenate([np.ones(len(first)), -np.ones(len(second))])
         weights = [weight[parts.starts[c] : parts.starts[c + 1]] for c in (i, j)]
         return self.visits.matrix(i, j)[:, :n], y, np.concatenate(weights), np.concatenate([first, second])
 
-    def _set(self, k: int, gamma: Array) -> None:
-        first, second = self.problem.pieces.of_pair(self.gamma, k)
-        first[:], second[:] = gamma[: len(first)], gamma[len(first) :]
+    def _set(self, k: int, alpha: Array) -> None:
+        first, second = self.problem.pieces.of_pair(self.alpha, k)
+        first[:], second[:] = alpha[: len(first)], alpha[len(first) :]
 
-    def _check_feasible(self, gamma: Array) -> None:
+    def _check_feasible(self, alpha: Array) -> None:
         parts = self.problem.pieces
         k, room = parts.classes, parts.C * parts.sorted_weight
-        for line, own in enumerate(gamma):  # classes up to this one are the first of their pairs
+        for line, own in enumerate(alpha):  # classes up to this one are the first of their pairs
             first = np.arange(len(own)) < parts.starts[line + 1]
             if not bool(np.all((own >= np.where(first, 0, -room)) & (own <= np.where(first, room, 0)))):
                 raise ValueError("state: 'gamma' has a value outside its bounds")
@@ -323,7 +356,7 @@ class PairSMOEngine(WholeSMOEngine):
             of_class: Array = np.add.reduceat(table, parts.starts[:-1], axis=1)
             return sums_of_pairs(k, 1, lambda i: of_class[:, i, None])[:, 0]
 
-        _check_sums(totals(gamma), totals(np.abs(gamma)))
+        _check_sums(totals(alpha), totals(np.abs(alpha)))
 
 
 def _check_sums(sums: Array, sizes: Array) -> None:

@@ -1,4 +1,4 @@
-"""The working sets of SMO: which variables to take, and Newton's method where pairs of them make no headway."""
+"""The working sets of SMO: which variables to take, and Newton's method where steps on pairs make little progress."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from pegasos.rows.views import Array
 from pegasos.util.threads import one_blas_thread
 
-#: Newton steps in a row, and free variables up to which they are worth their cost.
-STEPS, FREE = 50, 2048
+#: Newton steps in a row, and free variables, up to which Newton's method is worth its cost.
+MAX_NEWTON_STEPS, MAX_NEWTON_VARIABLES = 50, 2048
 
 
 def select(last: Array, size: int, g: Array, up: Array, low: Array, top: float, bottom: float) -> Array:
     """The next working set: half of the last one, and the variables that violate the conditions most."""
     if not len(last):
-        # All stand at zero, and none is worse than another: take rows from everywhere.
+        # All variables are zero, and the violations say little: take rows evenly from the whole order.
         chosen = [_spread(np.flatnonzero(side), size // 2) for side in (up, low)]
         return np.unique(np.concatenate(chosen))
     kept = last[-(size // 2) :]  # the newest half
@@ -41,7 +41,7 @@ def _largest(values: Array, count: int) -> Array:
 
 
 def _spread(candidates: Array, count: int) -> Array:
-    """So many of the candidates, evenly spread."""
+    """``count`` of the candidates, evenly spread."""
     if len(candidates) <= count:
         return candidates
     return candidates[np.linspace(0, len(candidates) - 1, count).astype(np.int64)]
@@ -50,12 +50,12 @@ def _spread(candidates: Array, count: int) -> Array:
 def newton_steps(K: Array, g: Array, a: Array, lo: Array, hi: Array) -> None:
     """Maximise Σ g δ − ½ δᵀKδ, Σδ = 0, over the variables between their bounds, again and again; g and a are updated.
 
-    A step ends at the first bound it meets, and that variable stays there. Kernels that are nearly singular, where
-    pairs of variables creep, are what it is for; a tiny ridge keeps them solvable.
+    A step ends at the first bound it meets, and that variable stays there. This is for kernel matrices that are nearly
+    singular, where steps on pairs gain little; a tiny ridge keeps the equations solvable.
     """
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         free = np.flatnonzero((a > lo) & (a < hi))
-        if not 2 <= len(free) <= FREE:
+        if not 2 <= len(free) <= MAX_NEWTON_VARIABLES:
             return
         own = K[np.ix_(free, free)].astype(np.float64)
         delta = _direction(own, g[free])
@@ -90,5 +90,5 @@ def _direction(K: Array, g: Array) -> Array | None:
             p, q = cho_solve(factor, np.column_stack([g, np.ones(len(g))])).T
             if np.isfinite(p).all() and np.isfinite(q).all() and (total := float(q.sum())) > 0:
                 delta = p - (float(p.sum()) / total) * q
-                return np.asarray(delta - delta.mean())  # what rounding has left of the sum
+                return np.asarray(delta - delta.mean())  # so that the sum is zero but for rounding
     return None
