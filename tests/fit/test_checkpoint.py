@@ -797,6 +797,18 @@ def test_forged_states_are_refused_or_harmless(name, path, monkeypatch):
     forged()
 
 
+@pytest.mark.parametrize("name", ["search", "cutting_plane"])
+@pytest.mark.parametrize("field", ["loop.best.W", "loop.best.b"])
+def test_forged_models_that_are_no_numbers_are_refused(name, field, path, monkeypatch):
+    """However good a forged file says they are."""
+    stopped_fit(path, monkeypatch, name, writes=6)
+    header, arrays = read(path)
+    assert field in arrays
+    write(path, header, arrays | {field: np.full_like(arrays[field], np.inf), "loop.best.primal": np.zeros(1)})
+    with pytest.raises(Refused):
+        refusing(name, checkpoint=path)
+
+
 def test_headers_round_trip(path):
     header = Header({"lam": "1"}, {"epochs": 2.0})
     arrays = {"a": np.arange(3.0), "b": np.zeros((0, 2)), "c": np.array(5.0), "d": np.arange(4)}

@@ -364,3 +364,14 @@ def test_new_fields_go_through_model_files_and_old_ones_still_load(tmp_path):
     assert b"restricted_gap" not in text  # readable by versions that do not know of it
     assert b"goal_reached" not in text
     assert load(tmp_path / "b.model").certificate_ == plain.certificate_
+
+
+@pytest.mark.parametrize("name", ["W", "b"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_saved_coefficients_are_numbers(name, value):
+    """A checkpoint file may hold anything."""
+    p = kernel_problem(np.eye(3), [1.0, -1.0, 1.0], Hinge(), 0.1)
+    good = {"W": np.ones(3), "b": np.zeros(1)}
+    assert p.model_of(good).coef.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match=f"state: '{name}' has a value outside"):
+        p.model_of(good | {name: np.full_like(good[name], value)})

@@ -58,7 +58,7 @@ def runs():
     return {
         "pegasos": record(LinearSVC(solver=Pegasos(batch_size=2), lam=0.01, tol=1e-2), X, y, name="pegasos"),
         "sdca": record(LinearSVC(solver="sdca", lam=0.01, tol=1e-4), X, y, name="sdca"),
-        "classes": record(LinearSVC(), Z, t, name="classes", names=["a", "b", "c", "d", "e"]),
+        "classes": record(LinearSVC(solver="sdca"), Z, t, name="classes", names=["a", "b", "c", "d", "e"]),
         "regression": record(LinearSVR(solver="sdca"), Z, Z[:, 0] + 0.1 * Z[:, 1], name="regression"),
         "many": record(LinearSVC(tol=0.1), rng.normal(size=(300, 5)), np.arange(300) % 30, name="many"),
     }

@@ -263,7 +263,8 @@ class _Loop(Generic[M]):
             "advanced": np.array([float(self.advanced)]),
         }
         own |= {f"trace.{name}": column for name, column in self.trace[:count].columns().items()}
-        if best is not None:
+        # A model that has left the range of numbers is no best one to go on with, and is refused when it is read.
+        if best is not None and np.isfinite(best.primal).all():
             own |= {f"best.{name}": array for name, array in self.problem.arrays(best.model).items()}
             own["best.primal"] = best.primal
         arrays = {f"loop.{k}": v for k, v in own.items()} | {f"engine.{k}": v for k, v in self.engine.state().items()}

@@ -46,7 +46,7 @@ from pegasos.problems.linear import Bias
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array, stored_arrays
 from pegasos.util.digests import digest, spelled
-from pegasos.util.fields import saved
+from pegasos.util.fields import LARGEST, saved
 from pegasos.util.threads import dot
 
 #: Why there is no lower bound: there is no duality without a space of features.
@@ -230,7 +230,8 @@ class KernelProblem:
 
     def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
         """What ``arrays`` wrote."""
-        return Coefficients(saved(arrays, "W", (self.size,)), saved(arrays, "b", (self.parts,)))
+        shapes = {"W": (self.size,), "b": (self.parts,)}
+        return Coefficients(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests; a kernel function is known by its name only."""

@@ -28,7 +28,7 @@ from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point
 from pegasos.rows.views import Array, Examples
 from pegasos.util.digests import digest, spelled
-from pegasos.util.fields import saved
+from pegasos.util.fields import LARGEST, saved
 
 #: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
 Bias = Literal["none", "feature", "free"]
@@ -245,7 +245,7 @@ class LinearProblem:
     def model_of(self, arrays: Mapping[str, Array]) -> Weights:
         """What ``arrays`` wrote."""
         shapes = {"W": (self.outputs, self.examples.n), "b": (self.outputs,)}
-        return Weights(**{name: saved(arrays, name, shape) for name, shape in shapes.items()})
+        return Weights(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""

@@ -20,7 +20,7 @@ from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.pair_visits import DoubleValues, PairVisits
 from pegasos.rows.views import Array
-from pegasos.util.fields import saved
+from pegasos.util.fields import LARGEST, saved
 
 #: Rounding errors of scores from which on they are added up in extended precision.
 FINE = 1e-9
@@ -86,7 +86,8 @@ class PairProblem(KernelProblem):
         """What ``arrays`` wrote."""
         table = (self.pieces.classes - 1, len(self.pieces.codes))
         if np.ndim(arrays.get("W", 0)) == 2:
-            return PairTable(saved(arrays, "W", table), saved(arrays, "b", (self.parts,)))
+            shapes = {"W": table, "b": (self.parts,)}
+            return PairTable(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
         return super().model_of(arrays)
 
 

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+#: The largest number there is: between it and its negative all numbers are finite.
+LARGEST = float(np.finfo(np.float64).max)
+
 
 def saved(
     state: Mapping[str, Any],
