@@ -552,7 +552,7 @@ def test_regression_defaults_converge(loss, standardised):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_same_bits_for_any_number_of_threads(layout, solver, n_classes, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("pegasos.solvers.linear.lanes.BRIEF", 0)
+    monkeypatch.setattr("pegasos.solvers.linear.lanes.MIN_THREADED_WORK", 0)
     X, y = make_classification(600, 30, n_informative=20, n_classes=n_classes, n_clusters_per_class=1, random_state=0)
     models = [LinearSVC(solver=solver, n_jobs=jobs, max_iter=12).fit(layout(X), y) for jobs in (None, 1, 2, 3)]
     for other in models[1:]:

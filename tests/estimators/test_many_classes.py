@@ -117,8 +117,8 @@ def test_no_table_of_pairs_is_made(monkeypatch):
 @pytest.mark.parametrize("C", [0.5, 1000.0])
 def test_bounds_of_every_pair(together, C, monkeypatch):
     """D ≤ P* ≤ P, by an independent QP, for pairs put together from strips of kernel values and for others."""
-    monkeypatch.setattr(pair_visits, "TOGETHER", together)
-    monkeypatch.setattr(pair_visits, "STRIP", 100)
+    monkeypatch.setattr(pair_visits, "MAX_JOINT_ROWS", together)
+    monkeypatch.setattr(pair_visits, "STRIP_VALUES", 100)
     X, y = blobs(5, [1, 2, 9, 14, 5])
     weight = np.random.default_rng(1).uniform(0.2, 2.0, size=len(y))
     model = SVC(C=C, gamma=0.4, tol=1e-5).fit(X, y, weight)
@@ -221,7 +221,7 @@ def many(classes=6, each=8):
 @pytest.mark.parametrize("together", [0, 1000])
 def test_resumed_is_straight(kind, together, monkeypatch):
     monkeypatch.setattr(whole_smo, "WORK_PER_CALL", 1)
-    monkeypatch.setattr(pair_visits, "TOGETHER", together)
+    monkeypatch.setattr(pair_visits, "MAX_JOINT_ROWS", together)
     engine = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
     assert isinstance(engine, whole_smo.WholeSMOEngine)
     states = []
@@ -267,7 +267,7 @@ def test_stretches_of_pairs_change_nothing(options, monkeypatch):
     """Of most pairs little is kept; however many are looked at together, the bits are the same."""
     X, y = blobs(9, 5)
     whole = SVC(**options).fit(X, y)
-    monkeypatch.setattr(pair_parts, "STRETCH", 3)
+    monkeypatch.setattr(pair_parts, "STRETCH_PAIRS", 3)
     parts = PairParts(y, 9, np.ones(len(y)), Hinge(), 1.0)
     begins, ends = zip(*parts.stretches(), strict=True)
     assert len(begins) == 7

@@ -204,7 +204,7 @@ def test_kernels_of_the_user_are_the_same_kernels(kind):
 @pytest.mark.parametrize("size", [4, 16, 64])
 @pytest.mark.parametrize("single", [False, True])
 def test_small_working_sets_find_the_same_optimum(size, single, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10 if single else 10**6)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10 if single else 10**6)
     X, y = two_classes(400)
     whole = SVC(gamma=0.5, tol=1e-6).fit(X, y)
     batched = SVC(gamma=0.5, tol=1e-6, solver=SMO(working_set=size), cache_size=0.2).fit(X, y)
@@ -214,7 +214,7 @@ def test_small_working_sets_find_the_same_optimum(size, single, monkeypatch):
 
 
 def test_single_precision_is_left_where_it_is_not_enough(monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     X, y = two_classes(300)
     model = SVC(gamma=0.5, C=1e4, tol=1e-10, solver=SMO(working_set=128)).fit(X, y)
     assert model.certificate_.converged
@@ -230,7 +230,7 @@ def test_parts_with_and_without_shared_rows_agree():
 @pytest.mark.parametrize("kind", [SVC, SVR])
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix])
 def test_threads_do_not_change_a_bit(kind, layout, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     X, y = three_classes(700)
     fits = [kind(gamma=0.5, solver=SMO(working_set=64), n_jobs=n).fit(layout(X), y) for n in (None, 2, 3)]
     for other in fits[1:]:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos.experiments import Task, budget_perceptron, forgetron, perceptron
-from pegasos.experiments.baselines.forgetron import SHARE, Tuner
-from pegasos.experiments.baselines.online import BLOCK, OnlineMachine, orders
+from pegasos.experiments.baselines.forgetron import REMOVAL_COST_SHARE, Tuner
+from pegasos.experiments.baselines.online import BLOCK_ROWS, OnlineMachine, orders
 
 
 def noisy(m=300, seed=0):
@@ -47,7 +47,7 @@ def test_blocks_are_one_row_at_a_time(m, budget, epochs, seed):
 
 
 def test_more_rows_than_a_block():
-    X, y = noisy(2 * BLOCK + 40)
+    X, y = noisy(2 * BLOCK_ROWS + 40)
     task, order = Task(X, y, gamma=0.5), orders(len(y), 1, 0)
     expected = o.forgetron(rbf_kernel(X, gamma=0.5), y, order, 50)
     (found,) = forgetron(task, [50])
@@ -89,9 +89,9 @@ def test_the_forgetrons_shrinking_is_the_least_that_its_condition_allows():
     assert len(steps) > 50
     for scale, _, after, mistakes in steps:
         assert 0 < scale <= 1
-        assert after <= SHARE * mistakes * (1 + 1e-12)
+        assert after <= REMOVAL_COST_SHARE * mistakes * (1 + 1e-12)
         # Where it shrinks at all, it spends what it may.
-        assert scale == 1 or after == pytest.approx(SHARE * mistakes)
+        assert scale == 1 or after == pytest.approx(REMOVAL_COST_SHARE * mistakes)
     assert any(scale < 1 for scale, *_ in steps)
 
 

@@ -106,7 +106,7 @@ def test_providers_agree_with_the_matrix(kind, monkeypatch):
     K = REFERENCE["rbf"](X, X, kernel)
     tight = 90 * 130 * 4 / 2**20  # a cache that has to give rows away
     if kind == "single":
-        monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+        monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     if kind in ("native", "single"):
         provider = NativeRows(X, kernel, tight, 1)
         assert provider.single == (kind == "single")
@@ -173,7 +173,7 @@ def test_parts_share_rows_only_if_the_matrix_fits():
 
 
 def test_rows_far_from_the_origin_are_centred_or_kept_in_double_precision(monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     X, kernel = np.random.default_rng(0).normal(size=(60, 3)) + 1e4, Kernel("rbf", 0.5)
     provider = NativeRows(X, kernel, 10.0, 1)
     assert provider.single
@@ -271,8 +271,8 @@ def test_the_core_refuses_what_does_not_fit():
 @pytest.mark.parametrize("kernel", NATIVE)
 @pytest.mark.parametrize("single", [False, True])
 def test_squares_from_the_cache_have_the_bits_of_computed_ones(dear, kernel, single, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.DEAR", 0 if dear else 10**6)
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10 if single else 10**6)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_CHEAP_ENTRIES", 0 if dear else 10**6)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10 if single else 10**6)
     provider = NativeRows(rows(60, 5), Kernel(kernel, 0.5, 1.0, 3), 1.0, 1)
     provider.add(np.arange(0, 60, 3), np.ones(20), np.zeros(60))
     at = np.random.default_rng(0).permutation(60)[:30]

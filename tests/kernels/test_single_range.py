@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine, make_classification
 
 from pegasos import SVC, SVR, SparseSVC
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import SMALL, NativeRows
+from pegasos.kernels.gram import MAX_DOUBLE_ROWS, NativeRows
 
 SCALES = (1e-25, 1e-20, 1e-12, 1.0, 1e12, 1e18, 1e20, 1e25)
 WINE, GRADE = load_wine(return_X_y=True)
@@ -47,7 +47,7 @@ POWERS = {"linear": 0, "poly": 2, "sigmoid": 2, "rbf": 2, "laplacian": 1, "chi2"
 @pytest.mark.parametrize("kernel", POWERS)
 def test_values_while_fitting(kernel, scale):
     """Of so many rows that single precision is used, where its range allows that."""
-    X = (np.random.default_rng(0).random((SMALL + 1, 4)) * scale).astype(np.float32)
+    X = (np.random.default_rng(0).random((MAX_DOUBLE_ROWS + 1, 4)) * scale).astype(np.float32)
     kind = Kernel(kernel, 0.5 / scale ** POWERS[kernel], coef0=0.1, degree=2)
     rows, index = NativeRows(X, kind, 1.0, 1), np.arange(40)
     exact = np.empty((40, 40))
@@ -58,7 +58,7 @@ def test_values_while_fitting(kernel, scale):
 
 @pytest.mark.parametrize(("kernel", "scale"), [("rbf", 1e-20), ("rbf", 1e20), ("linear", 1e20)])
 def test_fits_of_many_rows(kernel, scale):
-    X, y = make_classification(SMALL + 100, 6, class_sep=2.0, random_state=0)
+    X, y = make_classification(MAX_DOUBLE_ROWS + 100, 6, class_sep=2.0, random_state=0)
     X = (X * scale).astype(np.float32)
     model = SVC(kernel=kernel, gamma=0.1 / scale**2, C=0.01 / scale**2 if kernel == "linear" else 1.0)
     narrow = model.fit(X, y).predict(X)

@@ -87,7 +87,7 @@ def test_errors_of_values_are_within_their_bounds(name, precision, scale, layout
 @pytest.mark.parametrize("kernel", [Kernel("rbf", 0.5), Kernel("linear"), Kernel("poly", 0.1, 1.0, 3)], ids=repr)
 @pytest.mark.parametrize("solver", [SMO(working_set=16), LASVM(epochs=2)], ids=repr)
 def test_running_scores_are_within_their_bounds(solver, kernel, regression, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 0)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 0)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 6)) * 3 + 2
     y = X[:, 0] + rng.normal(size=300) if regression else np.sign(X[:, 0] - 2 + rng.normal(size=300))
@@ -178,7 +178,7 @@ def test_only_fits_that_suffer_from_it_warn_of_a_kernel_that_is_not_positive_sem
 @pytest.mark.parametrize("solver", ["smo", "lasvm", "sbp", "sdca", "pegasos"])
 def test_what_is_too_large_to_be_proven_is_not_claimed(solver, monkeypatch):
     """The same kernel under its name, and as a matrix of which nothing is known: the same model, without a warning."""
-    monkeypatch.setattr("pegasos.problems.kernel.PROVABLE", 50)
+    monkeypatch.setattr("pegasos.problems.kernel.MAX_CHECKED_ROWS", 50)
     X, y = make_moons(120, noise=0.2, random_state=0)
     K = pairwise.rbf_kernel(X, gamma=1.0)
     known = SVC(gamma=1.0, solver=solver, tol=0.05).fit(X, y)
@@ -338,7 +338,7 @@ def test_sbp_says_what_was_reached_and_what_was_not():
 
 def test_sbp_reports_the_level_of_the_weights_that_it_returns(monkeypatch):
     """x₁ + x₂ of some rows, which are hardly ever drawn, is 0.8 in double precision and 8 in single."""
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 0)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 0)
     t = np.tile([-2, -1, -0.5, 0.5, 1, 2], 5)
     X, y, weight = np.stack([t, t], axis=1), np.sign(t), np.where(np.arange(30) < 24, 1.0, 1e-12)
     X[24:] = y[24:, None] * np.array([1e8 + 4.4, -(1e8 + 3.6)])

@@ -204,7 +204,7 @@ def test_threads_give_the_same_bits_of_a_fit(kind):
 
 
 def test_threads_give_the_same_bits_of_many_classes(monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.linear.lanes.BRIEF", 0)
+    monkeypatch.setattr("pegasos.solvers.linear.lanes.MIN_THREADED_WORK", 0)
     A = tall("dense")[:1000]
     y = np.arange(1000) % 19
     one, two = (

@@ -183,7 +183,7 @@ def kernel_value(model, K, loss, y, weight, bias):
 @pytest.mark.parametrize(("limits", "small"), [("short", 2000), ("long", 0)])  # double and single precision
 @pytest.mark.parametrize(("solver", "loss", "intercept"), list(kernel_cases()), ids=str)
 def test_kernel_machines(solver, loss, intercept, limits, small, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", small)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", small)
     if not small:  # nor are all scores computed because they are few
         monkeypatch.setattr("pegasos.problems.kernel.FULL_CERTIFICATE_VALUES", -1)
         monkeypatch.setattr("pegasos.solvers.kernel.smo_engine.FULL_CERTIFICATE_VALUES", -1)

@@ -256,7 +256,7 @@ def test_one_vs_one_parts_without_shared_rows():
 @pytest.mark.parametrize("solver", [Pegasos(), Pegasos(batch_size=300), SDCA()])
 @pytest.mark.parametrize("kind", [SVC, SVR])
 def test_threads_do_not_change_a_bit(solver, kind, monkeypatch):
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     X, y = toy(Hinge(), 700)
     fits = [quiet(kind(gamma=0.5, solver=solver, max_iter=4, n_jobs=n), X, y) for n in (1, 2)]
     np.testing.assert_array_equal(fits[0].dual_coef_, fits[1].dual_coef_)
@@ -269,7 +269,7 @@ def test_single_precision_is_left_where_it_is_not_enough(solver, monkeypatch):
     shared = {"gamma": 0.5, "solver": solver, "lam": 0.5, "fit_intercept": False, "max_iter": 4000}
     tol = 1e-9 if isinstance(solver, SDCA) else 1e-5
     double = quiet(SVC(tol=tol, **shared), X, y)
-    monkeypatch.setattr("pegasos.kernels.gram.SMALL", 10)
+    monkeypatch.setattr("pegasos.kernels.gram.MAX_DOUBLE_ROWS", 10)
     single = quiet(SVC(tol=tol, **shared), X, y)
     assert single.certificate_.converged
     assert single.certificate_.primal == pytest.approx(double.certificate_.primal, rel=2 * tol)

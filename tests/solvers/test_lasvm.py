@@ -131,7 +131,7 @@ def test_kernels_of_the_user(kind):
 
 @pytest.mark.parametrize("cache_size", [200.0, 1e-6])
 def test_single_precision_caches_and_threads(cache_size, monkeypatch):
-    monkeypatch.setattr(gram, "SMALL", 10)
+    monkeypatch.setattr(gram, "MAX_DOUBLE_ROWS", 10)
     X, y = three_classes(400)
     shared = {"gamma": GAMMA, "solver": LASVM(), "cache_size": cache_size, "tol": 1e-4}
     one, two = (SVC(n_jobs=n, **shared).fit(X, y) for n in (1, 2))

@@ -113,7 +113,7 @@ def test_duplicates_and_single_precision_features(monkeypatch):
 @pytest.mark.parametrize("estimator", [SVC, SVR])
 def test_very_many_rows_are_approximated_aloud(estimator, monkeypatch):
     X, y = two_classes(150)
-    monkeypatch.setattr(kernel_model, "MANY", 100)
+    monkeypatch.setattr(kernel_model, "MAX_EXACT_ROWS", 100)
     with pytest.warns(NystroemWarning, match=r"150 rows.*solver='smo'"):
         model = estimator(gamma=GAMMA).fit(X, y)
     assert model.certificate_.restricted_gap is not None

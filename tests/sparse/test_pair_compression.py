@@ -35,9 +35,9 @@ def blobs(sizes, seed=0, columns=4):
 @pytest.mark.parametrize(("stack", "waiting"), [(1 << 17, 1 << 20), (100, 200), (1, 1), (1 << 17, 300)])
 @pytest.mark.parametrize("together", [0, 8, 128])
 def test_stacks_have_every_small_pair_once(stack, waiting, together, monkeypatch):
-    monkeypatch.setattr(pair_stacks, "STACK", stack)
-    monkeypatch.setattr(pair_stacks, "WAITING", waiting)
-    monkeypatch.setattr(pair_stacks, "TOGETHER", together)
+    monkeypatch.setattr(pair_stacks, "STACK_VALUES", stack)
+    monkeypatch.setattr(pair_stacks, "MAX_WAITING_VALUES", waiting)
+    monkeypatch.setattr(pair_stacks, "MAX_STACKED_ROWS", together)
     X, y = blobs(SIZES)
     parts = PairParts(y, len(SIZES), np.ones(len(y)), Hinge(), 1.0)
     K, seen = rbf_kernel(X, gamma=0.3), []
@@ -141,14 +141,14 @@ def test_stacks_give_what_one_pair_at_a_time_does(options, bias, monkeypatch):
     model = SVC(gamma=0.3, **options).fit(X, y, weight)
     given = {"max_support": 30, "bias": bias, "sample_weight": weight}
     together = sparsify(model, X, y, **given)
-    monkeypatch.setattr(pair_stacks, "TOGETHER", 0)
+    monkeypatch.setattr(pair_stacks, "MAX_STACKED_ROWS", 0)
     alone = sparsify(model, X, y, **given)
     # Free support vectors of a class tie in the first choice, which rounding then makes.
     alone.order = together.order
     for n in (30, 20):
         same(together.at(n), alone.at(n))
         assert together.guarantee(n).violation == pytest.approx(alone.guarantee(n).violation, abs=1e-6)
-    monkeypatch.setattr(pair_stacks, "TOGETHER", 18)
+    monkeypatch.setattr(pair_stacks, "MAX_STACKED_ROWS", 18)
     some = sparsify(model, X, y, **given)
     some.order = together.order
     same(some.at(30), alone.at(30))  # pairs of both kinds

@@ -19,7 +19,7 @@ from pegasos.cli import main
 from pegasos.sparse.preimage import Rows, Vector
 from pegasos.sparse.published import slant_loss
 from pegasos.sparse.reduced import reduced_set
-from pegasos.sparse.refine import EVALUATIONS, WORK, evaluations
+from pegasos.sparse.refine import DEFAULT_WORK, MAX_EVALUATIONS, evaluations
 
 GAMMA = 1.0
 PUBLISHED = [(v, b, s) for v in ("basic", "aggressive") for b in ("keep", "learn") for s in ("polyak", 0.5)]
@@ -185,9 +185,9 @@ def test_published_choices_may_move(moons):
 
 
 def test_moving_is_left_out_where_it_takes_long():
-    assert evaluations(60, 22, 50_000, WORK) == EVALUATIONS
-    assert evaluations(600, 22, 50_000, WORK) == 0
-    assert evaluations(600, 22, 50_000, np.inf) == EVALUATIONS
+    assert evaluations(60, 22, 50_000, DEFAULT_WORK) == MAX_EVALUATIONS
+    assert evaluations(600, 22, 50_000, DEFAULT_WORK) == 0
+    assert evaluations(600, 22, 50_000, np.inf) == MAX_EVALUATIONS
     assert evaluations(1, 1, 1, 0.0) == 0
 
 

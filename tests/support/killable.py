@@ -65,13 +65,13 @@ REHEARSE = {
 }
 #: Makes "auto" begin with Pegasos on these few rows, and change over to SDCA and then to a second-order method.
 SWITCH = {
-    "pegasos.solvers.linear.auto.TINY": 0.0,
+    "pegasos.solvers.linear.auto.TINY_COST_NS": 0.0,
     "pegasos.solvers.linear.auto.first_order_cost": lambda _: -np.inf,
-    "pegasos.solvers.linear.auto.ITERATIONS": 2,
+    "pegasos.solvers.linear.auto.SECOND_ORDER_ITERATIONS": 2,
 }
 
 #: Makes kernel machines keep rows of these few in single precision.
-SINGLE = {"pegasos.kernels.gram.SMALL": 0}
+SINGLE = {"pegasos.kernels.gram.MAX_DOUBLE_ROWS": 0}
 
 #: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR, those with
 #: "kernel" SVC or, for numbers, SVR.

@@ -14,7 +14,7 @@ import numpy as np
 
 from pegasos.fit.loop import ZERO
 from pegasos.kernels.pairs import pair_count, pairs_of
-from pegasos.problems.linear import FAR
+from pegasos.problems.linear import VANISHING_LOSS_BIAS
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 
@@ -28,7 +28,7 @@ def alone(part: Part, total: float) -> tuple[float, float, bool]:
 
     bias = part.best_bias(nothing)
     if value(bias) > 0:
-        bias = max(bias, FAR)
+        bias = max(bias, VANISHING_LOSS_BIAS)
     return bias, value(bias), value(bias) <= ZERO * value(0.0)
 
 

@@ -35,14 +35,14 @@ from pegasos.rows.views import Array, examples, view
 from pegasos.solvers import KernelSolver, Pegasos, Solver
 from pegasos.util.threads import thread_count
 
-#: Rows that are scored at a time, and the scores, or kernel values of a user's function, of them.
-SCORED, ASKED = 1 << 14, 1 << 22
+#: Rows that are scored at a time, at most, and their scores, or kernel values of a user's function.
+BLOCK_ROWS, BLOCK_VALUES = 1 << 14, 1 << 22
 
-#: Errors of scores that float32 rows may have.
-ROUGH = 1e-4
+#: The largest error of scores that kernel values in float32 may cause.
+MAX_SCORE_ERROR = 1e-4
 
-#: Rows beyond which ``solver="auto"`` approximates.
-MANY = 200_000
+#: Rows above which ``solver="auto"`` approximates by Nyström features.
+MAX_EXACT_ROWS = 200_000
 
 
 def takes_rows(model: Any) -> bool:
@@ -167,7 +167,7 @@ class KernelModel(Estimator):
         intercept, m = self._intercept_word, int(problem.X.shape[0])
         solver = solvers.kernel_solver(self.solver, problem, intercept)
         able = self.kernel != "precomputed" and intercept in solvers.Nystroem.intercepts
-        if not isinstance(self.solver, str) or self.solver != "auto" or m <= MANY or not able:
+        if not isinstance(self.solver, str) or self.solver != "auto" or m <= MAX_EXACT_ROWS or not able:
             return solver
         approximate = solvers.Nystroem()
         warnings.warn(
@@ -221,7 +221,7 @@ class KernelModel(Estimator):
         return coef, b
 
     def _advice(self, c: Any) -> str:
-        """What a fit that stopped too early should be told."""
+        """The advice in the warning of a fit that stopped too early."""
         if INDEFINITE in c.reason:
             return (
                 f"{type(self).__name__}: {c.reason}. The problem is not convex, and the solution need not be the best. "
@@ -271,7 +271,7 @@ class KernelModel(Estimator):
             X = X.X
         else:
             X = self._matrix(X, reset=False)
-        size = min(SCORED, max(1, ASKED // max(1, width)))
+        size = min(BLOCK_ROWS, max(1, BLOCK_VALUES // max(1, width)))
         for first in range(0, X.shape[0], size):
             block = X if X.shape[0] <= size else X[first : first + size]
             if on_disk:  # checked piece by piece, so that each page is read once
@@ -399,7 +399,7 @@ def _check_symmetry(K: Array) -> None:
 
 
 def _single_suffices(kernel: Kernel, vectors: Any, rows: Any, norm: Callable[[], float]) -> bool:
-    """Whether kernel values in single precision, added up in double, cost the scores less than ROUGH.
+    """Whether kernel values in single precision, added up in double, cost the scores less than MAX_SCORE_ERROR.
 
     Their errors, about 1e-7 times the argument of exp or the value itself, are as good as independent.
     """
@@ -407,7 +407,7 @@ def _single_suffices(kernel: Kernel, vectors: Any, rows: Any, norm: Callable[[],
         return False
     largest = max(float(np.asarray(side.norms()).max(initial=0.0)) for side in (vectors, rows))
     error = 1e-7 * (1 + 2 * kernel.gamma * largest)
-    return kernel.within_single(largest) and bool(error * norm() <= ROUGH)
+    return kernel.within_single(largest) and bool(error * norm() <= MAX_SCORE_ERROR)
 
 
 def _plain(X: Any) -> Any:

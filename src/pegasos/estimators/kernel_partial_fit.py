@@ -1,4 +1,4 @@
-"""``partial_fit`` of kernel machines: Pegasos over rows that come in pieces, of which support vectors are kept.
+"""``partial_fit`` of kernel machines: Pegasos over rows that come in calls, of which support vectors are kept.
 
 This is Pegasos on demand: a row's score is computed when it is visited, from the support vectors there are by then. The
 rows of a block are scored together, and inside the block the serial algorithm runs on the block's own kernel values.
@@ -166,7 +166,7 @@ class KernelStream:
             self.t0 = float(options.t0)
             return Units()
         part = problem.pieces[0]
-        # Rows of a pair of classes may still be to come: all rows speak for them.
+        # Some pairs of classes may have no rows yet: all rows count for them, without weights.
         weight = part.weight if part.index is None else None
         seen = Seen(*self.seen).and_these(
             problem.rows(0).diagonal(),

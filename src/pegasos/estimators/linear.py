@@ -44,7 +44,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
     C : float, default=1.0
         Weight of the losses against the regulariser: the objective is ½‖w‖² + C Σ c_i ℓ_i.
     lam : float, default=None
-        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+        λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or
         an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
@@ -326,7 +326,7 @@ class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
     C : float, default=1.0
         Weight of the losses against the regulariser: the objective is ½‖w‖² + C Σ c_i ℓ_i.
     lam : float, default=None
-        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+        λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
         :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``.

@@ -123,7 +123,7 @@ class LinearModel(Estimator):
         }
 
     def _advice(self, problem: LinearProblem, c: Certificate) -> str:
-        """What a fit that stopped too early should be told."""
+        """The advice in the warning of a fit that stopped too early."""
         lines = [self._stopped(c)]
         if rounding := self._rounding(c):
             return f"{lines[0]} {rounding}"

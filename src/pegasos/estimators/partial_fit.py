@@ -71,7 +71,7 @@ class Stream:
         self.rows += problem.examples.m
         self.steps = float(engine.lanes.solvers[0].state()["steps"][0])
         self.calls += 1
-        # The bias that is best for this piece alone would forget the others: keep the one that was learnt.
+        # The best bias for these rows alone would ignore the rows before: keep the one that was learnt.
         penalty = problem.penalty(problem.squared_norms_of(W), b)
         primal = float(np.sum(penalty + problem.mean_losses(problem.scores(W, b))))
         self.seconds += time.perf_counter() - began

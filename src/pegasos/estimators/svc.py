@@ -115,7 +115,7 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     break_ties : bool, default=False
         Whether ``predict`` breaks ties between classes by the decision function (for "ovr").
     lam : float, default=None
-        λ = 1/(C·M), M the sum of the sample weights. Wins over ``C`` where given.
+        λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge", "smoothed_hinge", "log", or an object of :mod:`pegasos.losses`. SMO can the hinge loss
         only; "auto" takes SDCA for the others.

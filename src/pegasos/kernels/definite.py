@@ -16,8 +16,8 @@ from scipy.linalg import lapack
 from pegasos.rows.views import Array
 from pegasos.util.threads import one_blas_thread
 
-#: Rows up to which a matrix is checked: half a second's work, and some 150 MB.
-PROVABLE = 3000
+#: Rows up to which a matrix is checked: half a second of work, and some 150 MB.
+MAX_CHECKED_ROWS = 3000
 
 
 class Definiteness(NamedTuple):
@@ -27,8 +27,8 @@ class Definiteness(NamedTuple):
     shift: float = 0.0
 
 
-#: Dual values above the primal value by more than this share of it are no rounding: they are no bounds.
-IMPOSSIBLE = 1e-6
+#: A dual value above the primal value by more than this share of it is no rounding error, and so no lower bound.
+MAX_DUAL_EXCESS = 1e-6
 
 BY_KIND = Definiteness("proven")
 UNKNOWN = Definiteness("unknown")
@@ -58,5 +58,5 @@ def check(K: Array) -> Definiteness:
 
 def lower_bounds(proven: Array, primal: Array, formal: Array) -> Array:
     """The lower bounds that dual values are: −∞ where nothing proves duality, or where they cannot be any."""
-    possible = proven & np.isfinite(primal) & (formal <= primal + IMPOSSIBLE * np.abs(primal))
+    possible = proven & np.isfinite(primal) & (formal <= primal + MAX_DUAL_EXCESS * np.abs(primal))
     return np.where(possible, np.minimum(formal, primal), -np.inf)

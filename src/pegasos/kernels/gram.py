@@ -10,7 +10,7 @@ A provider offers the same to every solver:
     ``add(rows, coef, F)``            F += Σ coef_r K[r, :], float64 sums; rows come from the cache or go to it
     ``exact(rows, coef, cols)``       Σ coef_r K[r, cols] in float64 throughout, for each row of a matrix coef
     ``matrix(rows, cols=None)``       K of these rows and columns, or of the rows among themselves, in float64
-    ``value_errors()``                bounds of the errors of ``add``'s values, see ``_kernel_rounding``: of those in
+    ``value_errors()``                bounds of the errors of ``add``'s values, see ``kernels/rounding.py``: of those in
                                       single precision (None if they are not) and in double
     ``evaluations``                   kernel values computed so far
     ``single``                        whether ``add`` and ``block`` are in single precision; ``widen()`` ends that
@@ -34,24 +34,24 @@ from pegasos.kernels.rounding import DOUBLE, SINGLE, ValueErrors, taken_as_given
 from pegasos.rows.views import Array
 
 #: Rows that are computed, or added up, together; a cache always has room for so many.
-BATCH = 128
+BATCH_ROWS = 128
 
-#: Rows up to which everything is in double precision: there it costs nobody anything.
-SMALL = 2000
+#: Rows up to which everything is in double precision, which costs next to nothing there.
+MAX_DOUBLE_ROWS = 2000
 
-#: Entries of a row beyond which its kernel values take longer to compute than to look up.
-DEAR = 250
+#: Entries of a row, on average, above which kernel values take longer to compute than to look up.
+MAX_CHEAP_ENTRIES = 250
 
 #: Kernel values that a user's function is asked for at a time.
-PIECE = 1 << 22
+VALUES_PER_CALL = 1 << 22
 
 
 class RowCache:
-    """So many slots of m numbers, the longest unused ones given away first."""
+    """``capacity`` slots of m numbers each; those unused for longest are used again first."""
 
     def __init__(self, m: int, dtype: npt.DTypeLike, megabytes: float) -> None:
         width = m * np.dtype(dtype).itemsize
-        self.capacity = int(min(m, max(BATCH, megabytes * 2**20 // max(width, 1))))
+        self.capacity = int(min(m, max(BATCH_ROWS, megabytes * 2**20 // max(width, 1))))
         self.store = np.empty((self.capacity, m), dtype=dtype)
         self.slot = np.full(m, -1, dtype=np.int64)
         self.row = np.full(self.capacity, -1, dtype=np.int64)
@@ -82,7 +82,7 @@ class CachedRows:
 
     single = False
     #: Whether values take longer to compute than to look up.
-    dear = True
+    costly = True
 
     def __init__(self, m: int, dtype: npt.DTypeLike, megabytes: float, threads: int) -> None:
         self.m, self.dtype, self.megabytes, self.threads = m, np.dtype(dtype), megabytes, threads
@@ -91,8 +91,8 @@ class CachedRows:
 
     def add(self, rows: Array, coef: Array, F: Array) -> None:
         """F += Σ coef_r K[r, :] for distinct rows."""
-        # Threads start anew for each batch: the more rows in one, the better, but the cache is for others, too.
-        size = int(np.clip(self.cache.capacity // 2, BATCH, 4 * BATCH))
+        # Threads are started for each batch, so large batches are better, but one must not fill the whole cache.
+        size = int(np.clip(self.cache.capacity // 2, BATCH_ROWS, 4 * BATCH_ROWS))
         for first in range(0, len(rows), size):
             part = rows[first : first + size]
             self._batch(part, np.ascontiguousarray(coef[first : first + size], dtype=np.float64), F)
@@ -101,7 +101,7 @@ class CachedRows:
         """K of these rows among themselves; what the cache has is not computed again if that takes longer."""
         slots = self.cache.slot[rows]
         held = slots >= 0
-        if not self.dear or not held.any():
+        if not self.costly or not held.any():
             return self.block(rows, rows)
         out = np.zeros((len(rows), padded(len(rows))), dtype=self.dtype)
         out[held, : len(rows)] = self.cache.store[np.ix_(slots[held], rows)]
@@ -118,8 +118,8 @@ class CachedRows:
         out = np.empty((len(indices), self.m), dtype=self.dtype)
         nothing = np.zeros(self.m)
         distinct, back = np.unique(indices, return_inverse=True)
-        for first in range(0, len(distinct), BATCH):
-            part = distinct[first : first + BATCH]
+        for first in range(0, len(distinct), BATCH_ROWS):
+            part = distinct[first : first + BATCH_ROWS]
             self._batch(part, np.zeros(len(part)), nothing)
             here = np.flatnonzero((back >= first) & (back < first + len(part)))
             out[here] = self.cache.store[self.cache.slot[indices[here]]]
@@ -158,10 +158,10 @@ class NativeRows(CachedRows):
         if (origin := centre(X, kernel)) is not None:
             X = X - origin
         self.double = kernel.core(X, threads)
-        quick = None if X.shape[0] <= SMALL else _single(X, kernel, self.double)
+        quick = None if X.shape[0] <= MAX_DOUBLE_ROWS else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)
         self.single = quick is not None
-        self.dear = (X.nnz if sparse.issparse(X) else X.size) > DEAR * X.shape[0]
+        self.costly = (X.nnz if sparse.issparse(X) else X.size) > MAX_CHEAP_ENTRIES * X.shape[0]
         self.kernel = kernel
         self.entries = np.diff(X.indptr) if sparse.issparse(X) else np.full(X.shape[0], X.shape[1])
         self._errors: list[ValueErrors | None] = [None, None]
@@ -207,8 +207,8 @@ class NativeRows(CachedRows):
         scores = self.double.scores(rows, several, self.double, cols, self.threads)
         return scores[0] if coef.ndim == 1 else scores
 
-    def rough(self, rows: Array, coef: Array, cols: Array) -> Array:
-        """The same from values as accurate as those kept."""
+    def approximate(self, rows: Array, coef: Array, cols: Array) -> Array:
+        """The same from kernel values in the precision of the cache."""
         several = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
         scores = np.asarray(self.quick.scores(rows, several, self.quick, cols, self.threads, self.single))
         return scores[0] if coef.ndim == 1 else scores
@@ -244,7 +244,7 @@ class FunctionRows(CachedRows):
 
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
-        size = max(1, PIECE // max(len(rows), 1))
+        size = max(1, VALUES_PER_CALL // max(len(rows), 1))
         pieces = (cols[k : k + size] for k in range(0, len(cols), size))
         none = np.zeros((*coef.shape[:-1], 0))
         return np.concatenate([none, *(coef @ self._values(rows, p).astype(np.float64) for p in pieces)], axis=-1)
@@ -252,13 +252,13 @@ class FunctionRows(CachedRows):
     def matrix(self, rows: Array, cols: Array | None = None) -> Array:
         """K of these rows and columns, or of the rows among themselves, in float64."""
         cols = rows if cols is None else cols
-        size = max(1, PIECE // max(len(cols), 1))
+        size = max(1, VALUES_PER_CALL // max(len(cols), 1))
         pieces = (rows[k : k + size] for k in range(0, len(rows), size))
         none = np.zeros((0, len(cols)))
         return np.concatenate([none, *(self._values(p, cols).astype(np.float64) for p in pieces)])
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
-        """What a user's function does with different blocks of rows is not known."""
+        """Not known: a user's function may round differently for different blocks of rows."""
         return None, unknown(self.m)
 
     def _fill_add(self, missing: Array, missing_slots: Array, slots: Array, coef: Array, F: Array) -> None:
@@ -277,7 +277,7 @@ class PrecomputedRows:
         self._errors: ValueErrors | None = None
 
     def widen(self) -> None:
-        """Nothing to do."""
+        """Nothing to do: the matrix is used in its own precision."""
 
     def diagonal(self) -> Array:
         """K(x_i, x_i)."""
@@ -299,9 +299,9 @@ class PrecomputedRows:
 
     def add(self, rows: Array, coef: Array, F: Array) -> None:
         """F += Σ coef_r K[r, :]."""
-        for first in range(0, len(rows), BATCH):
-            part = np.ascontiguousarray(coef[first : first + BATCH], dtype=np.float64)
-            _core.add_slots(self.K, rows[first : first + BATCH], part, F, self.threads)
+        for first in range(0, len(rows), BATCH_ROWS):
+            part = np.ascontiguousarray(coef[first : first + BATCH_ROWS], dtype=np.float64)
+            _core.add_slots(self.K, rows[first : first + BATCH_ROWS], part, F, self.threads)
 
     def exact(self, rows: Array, coef: Array, cols: Array) -> Array:
         """Σ coef_r K[r, cols], in float64."""
@@ -315,7 +315,7 @@ class PrecomputedRows:
         return np.asarray(self.K[np.ix_(rows, rows if cols is None else cols)], dtype=np.float64)
 
     def value_errors(self) -> tuple[ValueErrors | None, ValueErrors]:
-        """The values are what the user says they are."""
+        """Those of their sums alone: the values count as exact."""
         if self._errors is None:
             most = max(abs(float(self.K.max(initial=0.0))), abs(float(self.K.min(initial=0.0))))
             self._errors = taken_as_given(most, self.m)
@@ -410,7 +410,7 @@ class PartRows:
         self._all: WholeRows | None = None
 
     def __call__(self, k: int) -> Provider:
-        """The provider of part k; that of another part is given up."""
+        """The provider of part k; that of the part before is dropped."""
         if self.current is None or self.at != k:
             if self.whole is None and self.current is not None:
                 self.earlier += self.current.evaluations
@@ -424,7 +424,7 @@ class PartRows:
         return self.current
 
     def of_all(self) -> WholeRows:
-        """A provider of all rows, with next to no cache where parts do not share one."""
+        """A provider of all rows, with a cache of 1 MB where parts do not share one."""
         if self._all is None:
             self._all = self.whole or provider(self.X, self.kernel, 1.0, self.threads)
         return self._all

@@ -14,8 +14,8 @@ from pegasos.rows.views import Array, view
 #: A matrix with fewer entries other than zero than this share is faster as CSR than dense.
 SPARSE_BELOW = 0.4
 
-#: Errors of γ‖a − x‖² beyond which rows are moved to the origin.
-FAR = 1e-11
+#: The largest error of γ‖a − x‖² before rows are moved to the origin.
+MAX_DISTANCE_ERROR = 1e-11
 
 
 def lean(X: Any, threads: int = 1) -> Any:
@@ -31,7 +31,7 @@ def lean(X: Any, threads: int = 1) -> Any:
     return _renumbered(X, counts[0], _ranks(counts[1]), max(filled, 1), threads)
 
 
-def centre(X: Any, kernel: Kernel, unit: float = 1e-16, allowed: float = FAR) -> Array | None:
+def centre(X: Any, kernel: Kernel, unit: float = 1e-16, allowed: float = MAX_DISTANCE_ERROR) -> Array | None:
     """A point near dense rows that are so far from the origin that their Gaussian distances would be lost to rounding.
 
     γ‖a − x‖² = γ(‖a‖² + ‖x‖² − 2⟨a, x⟩) has an error of about ``unit`` times the norms; subtracting this point from all

@@ -26,8 +26,8 @@ from pegasos.kernels.functions import Kernel
 from pegasos.rows.views import Array
 from pegasos.util.threads import dot
 
-#: Roundings of a value, in all, for which second-order terms are covered by SLACK.
-LARGEST, SLACK = 0.01, 1.02
+#: Bounds are first-order: they hold with this factor while all roundings of a value together are at most this large.
+SECOND_ORDER_FACTOR, MAX_FIRST_ORDER = 1.02, 0.01
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def value_errors(kernel: Kernel, norms: Array, entries: Array, precision: Precis
         safe = size <= precision.most and (kernel.name != "poly" or float((p**2).max(initial=0.0)) <= precision.most)
     numbers = [gamma, c] if kernel.name in ("poly", "sigmoid") else [gamma]
     safe = safe and all(v == 0 or 1 / precision.gamma <= v <= precision.gamma for v in numbers)
-    steps = np.where((precision.unit * steps <= LARGEST) & safe, SLACK * steps, np.inf)
-    return ValueErrors(precision.unit, p, np.ones(len(p)) if fixed else p, steps, SLACK * fixed)
+    steps = np.where((precision.unit * steps <= MAX_FIRST_ORDER) & safe, SECOND_ORDER_FACTOR * steps, np.inf)
+    return ValueErrors(precision.unit, p, np.ones(len(p)) if fixed else p, steps, SECOND_ORDER_FACTOR * fixed)
 
 
 def taken_as_given(size: float, m: int) -> ValueErrors:
@@ -138,4 +138,4 @@ class Drift:
             found += double.of_sizes(dot(sizes, double.p), dot(sizes, double.q))
             if single is not None:
                 found += single.of_sums(several[0], several[1])
-        return np.where(np.isnan(found), np.inf, SLACK * found)
+        return np.where(np.isnan(found), np.inf, SECOND_ORDER_FACTOR * found)

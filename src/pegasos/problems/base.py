@@ -27,11 +27,11 @@ class RunningScores(NamedTuple):
 
 
 class Point(NamedTuple, Generic[M]):
-    """What a solver proposes, and is believed in nothing of it.
+    """What a solver proposes. A certificate recomputes all of it, so that errors make it loose, never wrong.
 
     ``duals``, in the loss's unit domain, need only be near enough to feasible to be clipped and balanced; None: a
     linear machine has none, a kernel machine those of its coefficients.
-    ``scores`` of each part, if a kernel solver keeps any: a hint that spares the certificate work, and can do no harm.
+    ``scores`` of each part, if a kernel solver keeps any: a hint that saves the certificate work.
     ``separate``: model and duals need kernel values of different rows.
     """
 
@@ -45,7 +45,7 @@ class Point(NamedTuple, Generic[M]):
 class Bounds(Generic[M]):
     """What one certification found: primal and dual value of each part, and the model with the bias that was judged.
 
-    ``scores`` of all rows, where they are at hand. Of kernel machines also the dual value that is a bound only if the
+    ``scores`` of all rows, where they were computed. Of kernel machines also the dual value that is a bound only if the
     kernel is positive semi-definite (``formal``), and the largest error seen in scores that the solver proposed.
     """
 
@@ -58,7 +58,7 @@ class Bounds(Generic[M]):
 
     @property
     def gap(self) -> Array:
-        """primal − dual; what rounding makes of a zero gap is zero."""
+        """primal − dual, and zero where it is negative by no more than rounding."""
         return self._above(self.dual)
 
     @property

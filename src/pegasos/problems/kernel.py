@@ -7,10 +7,10 @@ Over the reproducing space of the kernel, for each part (a pair of classes, or a
 with a bias that is not regularised (``bias="free"``), the weight of a constant feature ("feature"), or none. For the
 hinge and the ε-insensitive loss and a free bias the dual, in units of λ, is one concave quadratic program,
 
-    D/λ = max Σ_v t_v γ_v − ½ Σ_uv γ_u γ_v K(x_r(u), x_r(v)),   lo ≤ γ ≤ hi,  Σγ = 0,
+    D/λ = max Σ_v t_v α_v − ½ Σ_uv α_u α_v K(x_r(u), x_r(v)),   lo ≤ α ≤ hi,  Σα = 0,
 
-with a variable v for each row (hinge: t = y, γ between 0 and y C c) or two (ε-insensitive: t = y − ε and γ in [0, C c],
-t = y + ε and γ in [−C c, 0]); w = Σ_v γ_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
+with a variable v for each row (hinge: t = y, α between 0 and y C c) or two (ε-insensitive: t = y − ε and α in [0, C c],
+t = y + ε and α in [−C c, 0]); w = Σ_v α_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
 domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i).
 
 With w = Σ coef_i φ(x_i), scores F = K coef and ‖w‖² = coef·F; a constant feature of value B adds B² to the kernel,
@@ -23,7 +23,7 @@ if the kernel is positive semi-definite. With u all of t u, 0 ≤ t ≤ 1, lies 
 counts. Of a K that is only proven to have no eigenvalue below −s, which is what a matrix with rounding errors can be,
 K with negative eigenvalues set to zero is meant. K + sI is above that, so that with it in ‖w(u)‖² D is a lower bound.
 
-A solver proposes coefficients, dual variables and, if it has them, scores. Nothing of it is believed: scores are
+A solver proposes coefficients, dual variables and, if it has them, scores. None of it is relied on: scores are
 computed anew in float64, but for rows whose loss is proven to be zero by the scores proposed and the a-priori bound of
 their rounding errors.
 """
@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pegasos.kernels.definite import BY_KIND, PROVABLE, UNKNOWN, Definiteness, check, lower_bounds
+from pegasos.kernels.definite import BY_KIND, MAX_CHECKED_ROWS, UNKNOWN, Definiteness, check, lower_bounds
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import Loss
@@ -153,7 +153,7 @@ class KernelProblem:
             return of_all
         part = self.pieces[k]
         rows = np.flatnonzero(part.weight > 0)
-        if len(rows) > PROVABLE:
+        if len(rows) > MAX_CHECKED_ROWS:
             return UNKNOWN
         key = rows.tobytes() if part.index is None else part.index[rows].tobytes()
         if key not in self._proofs:
@@ -165,7 +165,7 @@ class KernelProblem:
         if self.kernel.definite:
             return BY_KIND
         m = int(self.X.shape[0])
-        if m > PROVABLE:
+        if m > MAX_CHECKED_ROWS:
             return UNKNOWN
         if b"all" not in self._proofs:
             self._proofs[b"all"] = check(self.rows.of_all().matrix(np.arange(m)))
@@ -193,7 +193,7 @@ class KernelProblem:
         return np.broadcast_to(-np.inf, self.parts)
 
     def trivial(self) -> None:
-        """Estimators solve what needs no work themselves."""
+        """None: estimators handle targets that are all equal before they make a problem."""
         return
 
     def certify(self, point: Point[Coefficients]) -> Bounds[Coefficients]:
@@ -255,7 +255,7 @@ class KernelProblem:
         }
 
     def _targets(self) -> list[Array]:
-        """All that is to be learnt."""
+        """Those of all parts."""
         return [part.y for part in self.pieces]
 
     def _weights(self) -> list[Array]:
@@ -315,7 +315,7 @@ def primal_values(problem: KernelProblem, numbers: list[int], coef: Array) -> li
 def _from_rows(
     problem: KernelProblem, numbers: list[int], coef: Array, u: Array | None, separate: bool
 ) -> list[tuple[float, float, float, float]]:
-    """P, D, bias and 0 of parts that have the same rows, all scores computed anew."""
+    """P, D, bias and 0 of parts that have the same rows, with all scores recomputed."""
     parts = [problem.pieces[k] for k in numbers]
     # Line by line: of a thousand classes each copy is as large as the model.
     proposed = (_own_duals(p, c) for p, c in zip(parts, coef, strict=True)) if u is None else u
@@ -350,7 +350,7 @@ def _from_running(
 ) -> tuple[float, float, float, float]:
     """P, and D of its own dual variables, of part k, its bias, and the largest error seen in scores kept up to date.
 
-    Those are believed of rows whose loss is zero however wrong rounding can have made them; all others are computed.
+    Such a score is used if the row's loss is zero within the bound of its rounding error; all others are computed.
     """
     part, support = problem.pieces[k], np.flatnonzero(coef)
     if len(support) * part.m <= FULL_CERTIFICATE_VALUES:
@@ -369,7 +369,7 @@ def _from_running(
 
 
 def _wanted_scores(problem: KernelProblem, k: int, coef: Array, kept: RunningScores) -> tuple[Array, float]:
-    """Scores of all rows, computed anew where that can make a difference, and the largest error seen."""
+    """Scores of all rows, recomputed where the loss may depend on them, and the largest error seen."""
     part, rows, support = problem.pieces[k], problem.rows(k), np.flatnonzero(coef)
     reach = kept.drift.reach(coef - kept.coef, *rows.value_errors())
     scores, known = kept.values.copy(), np.zeros(part.m, dtype=bool)

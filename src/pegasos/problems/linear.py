@@ -5,12 +5,12 @@
 It has ``outputs`` weight vectors: one (binary, regression), one for each class (one-vs-rest: as many independent
 problems, ``parts``), or one for each class tied together by a joint loss (a single part).
 
-Dual variables u (rows × outputs) live in the unit domain of the loss, and W(u) = (1/(λM)) Σ_i c_i u_i x_iᵀ. For every u
+Dual variables u (rows × outputs) lie in the unit domain of the loss, and W(u) = (1/(λM)) Σ_i c_i u_i x_iᵀ. For every u
 in the domain of the conjugates (and, if the bias is free, with Σ_i c_i u_i = 0)
 
     D(u) = (1/M) Σ_i c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖²  ≤  P*  ≤  P(W, b),
 
-so P − D bounds how far the weights are from the optimum. No running sum of any solver is trusted: a solver only
+so P − D bounds how far the weights are from the optimum. No running sum of any solver is used: a solver only
 proposes W, b and u.
 """
 
@@ -38,7 +38,7 @@ _OfRows = Callable[[Array, Array], Array]
 
 
 #: A bias at which a loss that only tends to zero counts as zero.
-FAR = 64.0
+VANISHING_LOSS_BIAS = 64.0
 
 
 class Weights(NamedTuple):
@@ -202,7 +202,7 @@ class LinearProblem:
             return None
         W = np.zeros((self.outputs, self.examples.n))
         found = self.certify(Point(Weights(W, np.zeros(self.outputs))))
-        far = np.copysign(FAR, found.model.b)
+        far = np.copysign(VANISHING_LOSS_BIAS, found.model.b)
         value = self.mean_losses(np.tile(far, (self.examples.m, 1)))
         lower = value < found.primal
         return Weights(W, np.where(lower, far, found.model.b)), np.where(lower, value, found.primal)

@@ -13,14 +13,14 @@ from pegasos.losses import Loss
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 
-#: Pairs of which more is known at a time than of all.
-STRETCH = 1 << 13
+#: Pairs in a stretch, about: some arrays exist for the pairs of one stretch only, to save memory.
+STRETCH_PAIRS = 1 << 13
 
 
 class PairParts(Sequence[Part]):
     """A part for each pair of classes, the first of which is positive.
 
-    There can be half a million of them, of a few rows each: together they would take more room than all else.
+    There can be half a million of them, of a few rows each: all at once would take more memory than everything else.
     """
 
     def __init__(self, codes: Array, classes: int, weight: Array, loss: Loss, C: float) -> None:
@@ -57,7 +57,7 @@ class PairParts(Sequence[Part]):
         """The numbers of all parts in stretches, each of all the pairs of some first classes."""
         begin = 0
         while begin < len(self):
-            end = int(self.begins[self.begins.searchsorted(min(begin + STRETCH, len(self)))])
+            end = int(self.begins[self.begins.searchsorted(min(begin + STRETCH_PAIRS, len(self)))])
             yield begin, end
             begin = end
 

@@ -1,7 +1,7 @@
 """Kernel values of pairs of classes in double precision, laid out as the core wants them, pair after pair.
 
-The values of one class with many others are computed together; for half a million pairs of a few rows each, all that
-Python does is done once for a class.
+The values of one class with many others are computed together; for half a million pairs of a few rows each, Python's
+work is done once for a class, not for a pair.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 
 #: Rows of a pair up to which it is put together from kernel values that are computed for many pairs.
-TOGETHER = 256
+MAX_JOINT_ROWS = 256
 
 #: Kernel values of one class and many others that are computed at a time.
-STRIP = 1 << 17
+STRIP_VALUES = 1 << 17
 
 
 class DoubleValues:
@@ -53,7 +53,9 @@ class PairVisits:
     def __init__(self, parts: PairParts, values: DoubleValues) -> None:
         self.parts, self.values = parts, values
         # The values of each class's rows among themselves are needed for all of its pairs.
-        self._offsets = np.concatenate([[0], np.cumsum([n * padded(n) if n < TOGETHER else 0 for n in parts.sizes])])
+        self._offsets = np.concatenate(
+            [[0], np.cumsum([n * padded(n) if n < MAX_JOINT_ROWS else 0 for n in parts.sizes])]
+        )
         self._own = np.empty(self._offsets[-1])
         self._has_own = np.zeros(parts.classes, dtype=bool)
         self._strip: tuple[int, int, int, Array] | None = None
@@ -64,7 +66,7 @@ class PairVisits:
         parts = self.parts
         i, j = parts.pair(k)
         table = parts.starts, parts.sorted_weight, alpha
-        if parts.sizes[i] + parts.sizes[j] > TOGETHER:
+        if parts.sizes[i] + parts.sizes[j] > MAX_JOINT_ROWS:
             return k, core.visit_pair(*table, i, j, self.matrix(i, j))
         first, last, strip = self._strip_for(i, j)
         own = self._own_values(i)
@@ -75,7 +77,7 @@ class PairVisits:
         return k + after - 1 - j, how
 
     def matrix(self, i: int, j: int) -> Array:
-        """Of the rows of two classes, one after the other; the room is used again."""
+        """Of the rows of two classes, one after the other; the memory is used again by the next call."""
         rows = np.concatenate([self.parts.rows_of(i), self.parts.rows_of(j)])
         shape = len(rows), padded(len(rows))
         if self._room.size < shape[0] * shape[1]:
@@ -96,7 +98,7 @@ class PairVisits:
         if self._strip is None or self._strip[0] != i or not self._strip[1] <= j < self._strip[2]:
             parts = self.parts
             n, sizes = int(parts.sizes[i]), parts.sizes[j:]
-            room = (np.cumsum(sizes) <= max(STRIP // n, sizes[0])) & (sizes + n <= TOGETHER)
+            room = (np.cumsum(sizes) <= max(STRIP_VALUES // n, sizes[0])) & (sizes + n <= MAX_JOINT_ROWS)
             last = j + (len(room) if room.all() else int(np.argmin(room)))
             rows, cols = parts.rows_of(i), parts.order[parts.starts[j] : parts.starts[last]]
             values = self.values.block(rows, cols, np.empty((len(rows), padded(len(cols)))))

@@ -1,8 +1,8 @@
 """The problem of a kernel machine that compares several classes in pairs.
 
-Certificates of dual variables in a table (``kernels/pairs.py``) are computed in the core: no Python for each of half a
-million pairs. As those of all kernel machines they are put within their bounds and balanced, scores are computed anew
-in float64 from kernel values in float64, and P, D and the best bias from those.
+Certificates of dual variables in a table (``kernels/pairs.py``) are computed in the core: Python would
+take too long for half a million pairs. As for all kernel machines, dual variables are clipped and balanced, scores are
+recomputed in float64 from kernel values in float64, and P, D and the best bias from those.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pegasos.problems.pair_visits import DoubleValues, PairVisits
 from pegasos.rows.views import Array
 from pegasos.util.fields import LARGEST, saved
 
-#: Rounding errors of scores from which on they are added up in extended precision.
-FINE = 1e-9
+#: The rounding error above which scores are added up in extended precision.
+MAX_DOUBLE_SCORE_ERROR = 1e-9
 
 
 class PairTable(Coefficients):
@@ -62,7 +62,7 @@ class PairProblem(KernelProblem):
         return out
 
     def _targets(self) -> list[Array]:
-        """What is to be learnt: each row's class."""
+        """The class of each row."""
         return [self.pieces.codes]
 
     def _weights(self) -> list[Array]:
@@ -94,7 +94,7 @@ class PairProblem(KernelProblem):
 def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
     """P and D of each pair for dual variables laid out as ``kernels/pairs.py`` says; these are made feasible."""
     pairs, known = problem.parts, problem.definiteness_of_all()
-    # A pair whose scores are no numbers stays at these: there is no bound, and nothing is reached.
+    # A pair whose scores are not finite keeps these values: no bound, and no gap that could be small enough.
     primal, dual, bias = np.full(pairs, np.inf), np.zeros(pairs), np.zeros(pairs)
     core = _core.WholeSMO(
         problem.C,
@@ -112,7 +112,7 @@ def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
         some, n = slice(begin, end), end - begin
         core.look_at(
             begin,
-            goal=np.full(n, FINE),
+            goal=np.full(n, MAX_DOUBLE_SCORE_ERROR),
             violation=np.full(n, np.inf),
             primal=primal[some],
             dual=dual[some],

@@ -14,7 +14,7 @@ from pegasos.sparse.pair_compression import project_pairs
 from pegasos.sparse.path import SparsePath
 from pegasos.sparse.reduced import reduced_set
 from pegasos.sparse.reference import Pair, PairsOfClasses, Reference
-from pegasos.sparse.refine import WORK, movable, suited
+from pegasos.sparse.refine import DEFAULT_WORK, movable, suited
 from pegasos.sparse.span import project
 from pegasos.util.suggest import did_you_mean
 from pegasos.util.threads import with_one_blas_thread
@@ -22,15 +22,15 @@ from pegasos.util.threads import with_one_blas_thread
 Variant = Literal["projection", "aggressive", "basic"]
 Move = bool | Literal["auto", "nested"]
 
-#: Candidates for support vectors, or for where the search for one begins: so many for each one wanted, within limits.
-EACH_ROW, EACH_POINT, FEWEST, MOST = 24, 12, 4000, 20000
+#: Candidates for each support vector wanted: rows themselves, or rows where the search for a point begins; and limits.
+CANDIDATES_PER_ROW, CANDIDATES_PER_POINT, MIN_CANDIDATES, MAX_CANDIDATES = 24, 12, 4000, 20000
 
-#: Of searches for points: the exponent in the choice of where they begin, their steps at most, the gain of a step
-#: below which they end, and how many share their passes.
-POWER, STEPS, GAIN, TOGETHER = 0.25, 5, 0.02, 32
+#: Of searches for points: the exponent in the choice of where they begin, their steps at most, the relative gain of a
+#: step below which they end, and how many go through the rows together.
+START_POWER, MAX_SEARCH_STEPS, MIN_SEARCH_GAIN, SEARCHES_PER_BATCH = 0.25, 5, 0.02, 32
 
-#: The share of the reference's support vectors that is kept if nothing is said.
-SHARE = 0.1
+#: The share of the reference's support vectors that is kept by default.
+DEFAULT_SHARE = 0.1
 
 
 @with_one_blas_thread
@@ -122,7 +122,7 @@ def sparsify(
     ref = Reference(model, X, y, sample_weight, float(cache_size), n_jobs)
     learn, (free, work) = bias == "learn", _freedom(move, refit, ref)
     if variant == "projection":
-        most = max(1, int(np.ceil(SHARE * ref.n_support))) if max_support is None else int(max_support)
+        most = max(1, int(np.ceil(DEFAULT_SHARE * ref.n_support))) if max_support is None else int(max_support)
         path = _projected(ref, most, learn, free, work)
     else:
         most = ref.m if max_support is None else int(max_support)
@@ -230,8 +230,8 @@ def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) 
     left, orders, points = np.setdiff1d(np.arange(len(ref.pairs)), numbers), [], None
     for p in left.tolist():
         pair = ref.pairs[p]
-        candidates = _candidates(pair, most * (EACH_POINT if free else EACH_ROW))
-        plain = ref.scores(pair, candidates, rough=True)
+        candidates = _candidates(pair, most * (CANDIDATES_PER_POINT if free else CANDIDATES_PER_ROW))
+        plain = ref.scores(pair, candidates, approximate=True)
         if free:
             V, starts = ref.X[pair.support], ref.X[candidates]
             points = reduced_set(
@@ -241,10 +241,10 @@ def _projected(ref: Reference, most: int, learn: bool, free: bool, work: float) 
                 starts,
                 plain,
                 most,
-                power=POWER,
-                steps=STEPS,
-                gain=GAIN,
-                together=TOGETHER,
+                power=START_POWER,
+                steps=MAX_SEARCH_STEPS,
+                gain=MIN_SEARCH_GAIN,
+                together=SEARCHES_PER_BATCH,
                 single=ref.rows.dtype == np.float32,
                 threads=ref.threads,
             )
@@ -284,7 +284,7 @@ def _freedom(move: Any, refit: bool, ref: Reference) -> tuple[bool, float]:
         )
     if not refit or not able or not move or (move == "auto" and not suited(ref.X)):
         return False, 0.0
-    return True, {"auto": WORK, "nested": 0.0}.get(move, np.inf)
+    return True, {"auto": DEFAULT_WORK, "nested": 0.0}.get(move, np.inf)
 
 
 def _candidates(pair: Pair, wanted: int) -> Array:
@@ -294,7 +294,7 @@ def _candidates(pair: Pair, wanted: int) -> Array:
     count: those beyond the margin lie where the function is smooth.
     """
     rows = pair.rows[pair.cost > 0]
-    limit = min(MOST, max(FEWEST, wanted))
+    limit = min(MAX_CANDIDATES, max(MIN_CANDIDATES, wanted))
     if len(rows) <= limit:
         return rows
     sign = np.zeros(int(pair.rows[-1]) + 1)

@@ -15,16 +15,16 @@ from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.views import Array
 
 #: Rows of a pair up to which it is put into a stack.
-TOGETHER = 128
+MAX_STACKED_ROWS = 128
 
 #: Kernel values of a stack, and of all stacks that wait for more pairs.
-STACK, WAITING = 1 << 17, 1 << 20
+STACK_VALUES, MAX_WAITING_VALUES = 1 << 17, 1 << 20
 
 
 def stacked(parts: PairParts) -> Array:
     """For each pair whether it is small enough for a stack."""
     sizes = parts.sizes
-    return np.concatenate([sizes[i] + sizes[i + 1 :] <= TOGETHER for i in range(parts.classes - 1)])
+    return np.concatenate([sizes[i] + sizes[i + 1 :] <= MAX_STACKED_ROWS for i in range(parts.classes - 1)])
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def stacks(parts: PairParts, rows: Any) -> Iterator[Stack]:
         n = piece.index.shape[1]
         waiting.setdefault(n, []).append(piece)
         values[n] = values.get(n, 0) + piece.K.size
-        if values[n] < STACK and sum(values.values()) >= WAITING:
+        if values[n] < STACK_VALUES and sum(values.values()) >= MAX_WAITING_VALUES:
             n = max(values, key=lambda size: values[size])
-        if values[n] >= STACK or sum(values.values()) >= WAITING:
+        if values[n] >= STACK_VALUES or sum(values.values()) >= MAX_WAITING_VALUES:
             del values[n]
             yield _joined(waiting.pop(n))
     for pieces in waiting.values():
@@ -86,9 +86,9 @@ def _pieces(parts: PairParts, rows: Any) -> Iterator[Stack]:
 
     for i in range(parts.classes - 1):
         n = int(sizes[i])
-        small = np.arange(i + 1, parts.classes)[n + sizes[i + 1 :] <= TOGETHER]
+        small = np.arange(i + 1, parts.classes)[n + sizes[i + 1 :] <= MAX_STACKED_ROWS]
         for size in np.unique(sizes[small]).tolist():
-            same, most = small[sizes[small] == size], max(1, STACK // (n + size) ** 2)
+            same, most = small[sizes[small] == size], max(1, STACK_VALUES // (n + size) ** 2)
             for others in np.split(same, range(most, len(same), most)):
                 there = parts.order[starts[others][:, None] + np.arange(size)]
                 across = _block(rows, parts.rows_of(i), there.ravel()).reshape(n, len(others), size)

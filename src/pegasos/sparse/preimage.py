@@ -21,10 +21,10 @@ from pegasos.kernels.layout import compact
 from pegasos.rows.views import Array
 
 #: Steps that a search tries at most; the relative gain that ends it.
-STEPS, GAIN = 50, 1e-4
+MAX_SEARCH_STEPS, MIN_SEARCH_GAIN = 50, 1e-4
 
-#: A step that gains nothing is shortened to this share of it, down to the shortest.
-SHORTER, SHORTEST = 0.25, 1e-3
+#: A step that gains nothing is multiplied by this factor, as long as its share of the full step is above the least.
+STEP_FACTOR, MIN_STEP = 0.25, 1e-3
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Vector:
             pull += towards
         return value, pull
 
-    def preimages(self, Z: Array, steps: int = STEPS, gain: float = GAIN) -> tuple[Array, Array]:
+    def preimages(self, Z: Array, steps: int = MAX_SEARCH_STEPS, gain: float = MIN_SEARCH_GAIN) -> tuple[Array, Array]:
         """Local maxima of ⟨ψ, φ(z)⟩² found from each of the points, and :meth:`at` there, the values.
 
-        Where weights of both signs make a step go astray, it is shortened until it gains; where none does, or the sum
+        Where weights have both signs a step can lose; it is shortened until it gains; where none does, or the sum
         of the weights is zero, the search ends where it is.
         """
         Z = Z.astype(np.float32 if self.single else np.float64)
@@ -82,7 +82,7 @@ class Vector:
         for _ in range(steps):
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 aim = pull[going] / value[going, None]
-            sound = np.isfinite(aim).all(axis=1) & (length[going] > SHORTEST)
+            sound = np.isfinite(aim).all(axis=1) & (length[going] > MIN_STEP)
             going, aim = going[sound], aim[sound].astype(Z.dtype)
             if not len(going):
                 break
@@ -92,7 +92,7 @@ class Vector:
             better = np.abs(reached) > before
             place = going[better]
             Z[place], value[place], pull[place] = trial[better], reached[better], towards[better]
-            length[going] = np.where(better, 1.0, SHORTER * length[going])
+            length[going] = np.where(better, 1.0, STEP_FACTOR * length[going])
             going = going[~better | (np.abs(reached) >= (1.0 + gain) * before)]
         return Z.astype(np.float64), value
 

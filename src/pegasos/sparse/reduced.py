@@ -21,17 +21,17 @@ import numpy as np
 from scipy import linalg
 
 from pegasos.rows.views import Array
-from pegasos.sparse.preimage import GAIN, STEPS, Rows, Vector, gaussian
+from pegasos.sparse.preimage import MAX_SEARCH_STEPS, MIN_SEARCH_GAIN, Rows, Vector, gaussian
 from pegasos.util.threads import with_one_blas_thread
 
 #: The share of K(z, z) = 1 below which a point counts as being in the span of the others.
-SPANNED = 1e-5
+MIN_OUTSIDE_SHARE = 1e-5
 
-#: Rows among which a batch of searches chooses where to begin, for each of them.
-SHORTLIST = 4
+#: Rows for each search of a batch among which the batch chooses where to begin.
+STARTS_PER_SEARCH = 4
 
-#: The share of its gain that a preimage must have left when its turn in the batch comes.
-LEFT = 0.5
+#: The share of its first gain that a point of a batch must still have after those taken before it.
+MIN_GAIN_LEFT = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def reduced_set(
     n: int,
     *,
     power: float = 0.0,
-    steps: int = STEPS,
-    gain: float = GAIN,
+    steps: int = MAX_SEARCH_STEPS,
+    gain: float = MIN_SEARCH_GAIN,
     together: int = 1,
     single: bool = False,
     threads: int = 1,
@@ -121,7 +121,7 @@ class _Growth:
         return ReducedSet(self._Z[:k], self._began[:k], self._L[:k, :k], self._u[:k])
 
     def _score(self, left: Array, rest: Array) -> Array:
-        return np.where(rest > SPANNED, left * left / np.maximum(rest, SPANNED) ** self.power, -1.0)
+        return np.where(rest > MIN_OUTSIDE_SHARE, left * left / np.maximum(rest, MIN_OUTSIDE_SHARE) ** self.power, -1.0)
 
     def beginnings(self, count: int) -> Array:
         """Up to so many rows, each with the greatest score once those before it are in the span."""
@@ -129,7 +129,7 @@ class _Growth:
         if count == 1:
             best = int(np.argmax(score))
             return np.array([best] if score[best] > 0 else [], dtype=np.int64)
-        few = min(SHORTLIST * count, len(score))
+        few = min(STARTS_PER_SEARCH * count, len(score))
         top = np.sort(np.argpartition(-score, few - 1)[:few])
         X, F = self.rows.dense(top), self._features[: self.size, top]
         P = gaussian(X, X, self.rows.kernel.gamma) - F.T @ F
@@ -151,7 +151,7 @@ class _Growth:
         ``r`` is ⟨w − Pw, φ(z)⟩ of each.
         """
         M, P = self._beyond(Z)
-        if len(spanned := np.flatnonzero(np.diagonal(P) <= SPANNED)):
+        if len(spanned := np.flatnonzero(np.diagonal(P) <= MIN_OUTSIDE_SHARE)):
             Z[spanned], r[spanned] = self.rows.dense(begin[spanned]), self._left[begin[spanned]]
             M, P = self._beyond(Z)
         k = self.size
@@ -187,11 +187,11 @@ def _by_gain(P: Array, r: Array, most: int) -> tuple[Array, Array]:
     P, r, open_ = P.copy(), r.copy(), np.ones(len(r), dtype=bool)
     order: list[int] = []
     u: list[float] = []
-    first = r * r / np.maximum(np.diagonal(P), SPANNED)
+    first = r * r / np.maximum(np.diagonal(P), MIN_OUTSIDE_SHARE)
     while len(order) < most:
         d = np.diagonal(P)
-        gain = np.where(open_ & (d > SPANNED), r * r / np.maximum(d, SPANNED), -1.0)
-        gain[gain < LEFT * first] = -1.0
+        gain = np.where(open_ & (d > MIN_OUTSIDE_SHARE), r * r / np.maximum(d, MIN_OUTSIDE_SHARE), -1.0)
+        gain[gain < MIN_GAIN_LEFT * first] = -1.0
         i = int(np.argmax(gain))
         if gain[i] <= 0:
             break

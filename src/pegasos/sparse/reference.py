@@ -256,12 +256,12 @@ class Reference:
         """Kernel rows of a pair."""
         return self.rows if len(pair.rows) == self.m else SubsetRows(self.rows, pair.rows)
 
-    def scores(self, pair: Pair, rows: Array, *, rough: bool = False) -> Array:
-        """g of rows of X, without the bias; ``rough``: as accurate as kernel values in the precision of training."""
+    def scores(self, pair: Pair, rows: Array, *, approximate: bool = False) -> Array:
+        """g of rows of X, without the bias; ``approximate``: from kernel values in the precision of training."""
         if not len(pair.support):
             return np.zeros(len(rows))
-        if rough and isinstance(self.rows, NativeRows):
-            return self.rows.rough(pair.support, pair.coef, rows)
+        if approximate and isinstance(self.rows, NativeRows):
+            return self.rows.approximate(pair.support, pair.coef, rows)
         return self.rows.exact(pair.support, pair.coef, rows)
 
     def compressed(self, support: Array, table: Array, biases: Any) -> SVC:
@@ -310,7 +310,7 @@ def _apart(A: Any, B: Any) -> Array:
     if A.shape != B.shape:
         return np.zeros(1, dtype=np.int64)
     if sparse.issparse(A) and sparse.issparse(B) and (A != B).nnz == 0:
-        return np.zeros(0, dtype=np.int64)  # as it should be, and told without making them dense
+        return np.zeros(0, dtype=np.int64)  # the usual case, found without making them dense
     A = A.toarray() if sparse.issparse(A) else np.asarray(A)
     B = B.toarray() if sparse.issparse(B) else np.asarray(B)
     return np.flatnonzero(~np.isclose(A, B, rtol=1e-6, atol=0).all(axis=1))

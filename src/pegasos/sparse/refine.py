@@ -27,20 +27,20 @@ from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.rows.views import Array
 from pegasos.sparse.preimage import gaussian
-from pegasos.sparse.span import BLOCK, STEPS, Span, newton
+from pegasos.sparse.span import BLOCK_ROWS, MAX_NEWTON_STEPS, Span, newton
 from pegasos.util.threads import hold_worker, one_blas_thread
 
-#: Evaluations of J at most, the fewest that are worth it, and pairs of steps that L-BFGS remembers.
-EVALUATIONS, WORTH, MEMORY = 8, 4, 8
+#: Evaluations of J at most; the fewest that are worth the start; and pairs of steps that L-BFGS keeps.
+MAX_EVALUATIONS, MIN_EVALUATIONS, LBFGS_PAIRS = 8, 4, 8
 
-#: Products of two numbers that moving may cost unless it is asked for: some tenths of a second.
-WORK = 1e9
+#: Multiplications that moving vectors may cost by default: some tenths of a second.
+DEFAULT_WORK = 1e9
 
-#: Rows by which vectors move, at most, and the margin below which rows count.
-ROWS, NEAR = 6000, 1.2
+#: Rows that the objective is computed on, at most; from more rows those with a margin below this one are taken.
+MAX_ROWS, MAX_MARGIN = 6000, 1.2
 
-#: Columns up to which vectors leave their rows unless that is asked for: new ones are dense.
-COLUMNS = 512
+#: Columns up to which vectors are moved away from their rows by default: moved ones are dense.
+MAX_COLUMNS = 512
 
 
 def movable(kernel: Kernel, X: Any) -> bool:
@@ -53,13 +53,13 @@ def movable(kernel: Kernel, X: Any) -> bool:
 
 def suited(X: Any) -> bool:
     """Whether vectors that are dense stay small."""
-    return bool(X.shape[1] <= COLUMNS)
+    return bool(X.shape[1] <= MAX_COLUMNS)
 
 
 def evaluations(n: int, columns: int, rows: int, work: float) -> int:
     """How many evaluations of J that much work allows for n vectors; none if they are not worth it."""
-    allowed = work / max(1.0, float(min(rows, ROWS)) * n * (n + columns))
-    return int(min(allowed, EVALUATIONS)) if allowed >= WORTH else 0
+    allowed = work / max(1.0, float(min(rows, MAX_ROWS)) * n * (n + columns))
+    return int(min(allowed, MAX_EVALUATIONS)) if allowed >= MIN_EVALUATIONS else 0
 
 
 class GaussianRows:
@@ -100,12 +100,12 @@ class GaussianRows:
 def pressing(margin: Array, cost: Array) -> tuple[Array, Array]:
     """Rows by which vectors move, and their C: all, or those near the margin, or a sample of these with greater C."""
     rows = np.flatnonzero(cost > 0)
-    if len(rows) <= ROWS:
+    if len(rows) <= MAX_ROWS:
         return rows, cost[rows]
-    rows = rows[margin[rows] < NEAR]
-    scale = max(1.0, len(rows) / ROWS)
-    if len(rows) > ROWS:
-        rows = np.sort(np.random.default_rng(0).permutation(rows)[:ROWS])
+    rows = rows[margin[rows] < MAX_MARGIN]
+    scale = max(1.0, len(rows) / MAX_ROWS)
+    if len(rows) > MAX_ROWS:
+        rows = np.sort(np.random.default_rng(0).permutation(rows)[:MAX_ROWS])
     return rows, cost[rows] * scale
 
 
@@ -154,12 +154,12 @@ class Mover:
         push = (self.cost * (slack > 0)).astype(kind)
 
         def press(first: int) -> tuple[Array, Array, Array]:
-            part = slice(first, first + BLOCK)
+            part = slice(first, first + BLOCK_ROWS)
             R = K[part] * pull[part, None]
             return R.T @ self.X[part], R.sum(axis=0), push[part] @ (K[part] * K[part])
 
         gradient, mass, stiff = np.zeros(Z.shape), np.zeros(len(Z)), np.zeros(len(Z))
-        for G, w, c in pool.map(press, range(0, m, BLOCK)):
+        for G, w, c in pool.map(press, range(0, m, BLOCK_ROWS)):
             gradient -= G
             mass += w
             stiff += c
@@ -172,9 +172,9 @@ class Mover:
 
     def _descend(self, Z: Array, beta: Array, bias: float, left: int, pool: ThreadPoolExecutor) -> _Point:
         """Better places for the vectors Z."""
-        here = self._at(Z, beta, bias, pool, STEPS)
+        here = self._at(Z, beta, bias, pool, MAX_NEWTON_STEPS)
         scale = np.sqrt(np.maximum(here.stiffness, 1e-3 * here.stiffness.mean() + np.finfo(float).tiny))[:, None]
-        pairs: deque[tuple[Array, Array]] = deque(maxlen=MEMORY)
+        pairs: deque[tuple[Array, Array]] = deque(maxlen=LBFGS_PAIRS)
         while left > 0:
             downhill = here.gradient / scale
             way = -_two_loops(downhill, pairs)

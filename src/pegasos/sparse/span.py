@@ -28,19 +28,19 @@ from pegasos.rows.views import Array
 from pegasos.util.threads import hold_worker, one_blas_thread
 
 #: The exponent of d, and the share of K_jj below which a candidate counts as being in the span.
-POWER, SPANNED = 0.85, 1e-4
+POWER, MIN_OUTSIDE_SHARE = 0.85, 1e-4
 
 #: What is added to the diagonal of K of the vectors, as a share of its largest value.
 JITTER = 1e-6
 
 #: Rows that are summed together: the sums then do not depend on threads.
-BLOCK = 2048
+BLOCK_ROWS = 2048
 
 #: Newton's method ends at this relative decrease, or after so many steps.
-SMALL, STEPS = 1e-3, 30
+MIN_NEWTON_DECREASE, MAX_NEWTON_STEPS = 1e-3, 30
 
-#: A fit begins on every COARSE-th row, if those are ENOUGH for each vector.
-COARSE, ENOUGH = 4, 8
+#: A fit begins on every COARSE_STRIDE-th row, if those are MIN_ROWS_PER_VECTOR for each vector.
+COARSE_STRIDE, MIN_ROWS_PER_VECTOR = 4, 8
 
 
 def project(rows: Provider, candidates: Array, inner: Array, n: int) -> Array:
@@ -50,7 +50,7 @@ def project(rows: Provider, candidates: Array, inner: Array, n: int) -> Array:
     """
     own = rows.diagonal()[candidates]
     d, r = own.copy(), inner.astype(np.float64)
-    floor = SPANNED * np.maximum(own, np.finfo(float).tiny)
+    floor = MIN_OUTSIDE_SHARE * np.maximum(own, np.finfo(float).tiny)
     V = np.zeros((min(n, len(candidates)), len(candidates)), dtype=np.float32)
     chosen: list[int] = []
     with one_blas_thread():
@@ -130,11 +130,11 @@ class Span:
             back = self.back.astype(kind)
 
             def fill(first: int) -> None:
-                part = slice(first, min(first + BLOCK, m))
+                part = slice(first, min(first + BLOCK_ROWS, m))
                 np.matmul(values(part), back, out=self.features[part])
 
-            with _workers(together if m > BLOCK else 1) as pool:
-                list(pool.map(fill, range(0, m, BLOCK)))
+            with _workers(together if m > BLOCK_ROWS else 1) as pool:
+                list(pool.map(fill, range(0, m, BLOCK_ROWS)))
 
     def fit(
         self, n: int, sign: Array, cost: Array, bias: float, learn: bool, start: Array | None = None
@@ -146,10 +146,10 @@ class Span:
         n = n if self.nested else self.features.shape[1]
         features = self.features[:, :n]
         u = np.zeros(n) if start is None else self.front[:n, : len(start)] @ start
-        if start is None and len(features) > ENOUGH * COARSE * n:
-            few = slice(None, None, COARSE)
+        if start is None and len(features) > MIN_ROWS_PER_VECTOR * COARSE_STRIDE * n:
+            few = slice(None, None, COARSE_STRIDE)
             part = np.ascontiguousarray(features[few])
-            u, bias = newton(part, sign[few], COARSE * cost[few], u, bias, learn, self.threads)
+            u, bias = newton(part, sign[few], COARSE_STRIDE * cost[few], u, bias, learn, self.threads)
         u, bias = newton(features, sign, cost, u, bias, learn, self.threads)
         return np.asarray(self.back[:n, :n] @ u if self.nested else self.back @ u), bias
 
@@ -187,10 +187,10 @@ def newton(
     bias: float,
     learn: bool,
     threads: int,
-    steps: int = STEPS,
+    steps: int = MAX_NEWTON_STEPS,
     *,
     offset: Array | float = 0.0,
-    small: float = SMALL,
+    small: float = MIN_NEWTON_DECREASE,
 ) -> tuple[Array, float]:
     """The minimum of ½‖u‖² + ½ Σ C_i max(0, 1 − y_i(⟨u, Φ_i⟩ + b))² over u, and over b if ``learn``.
 
@@ -199,15 +199,15 @@ def newton(
     n = features.shape[1]
     theta = np.append(u, bias)
     free = n + 1 if learn else n
-    with one_blas_thread(), _workers(threads if len(features) > BLOCK else 1) as pool:
+    with one_blas_thread(), _workers(threads if len(features) > BLOCK_ROWS else 1) as pool:
 
         def scores(theta: Array) -> Array:
             u, plain = theta[:n].astype(features.dtype), np.empty(len(features), dtype=features.dtype)
 
             def part(first: int) -> None:
-                np.matmul(features[first : first + BLOCK], u, out=plain[first : first + BLOCK])
+                np.matmul(features[first : first + BLOCK_ROWS], u, out=plain[first : first + BLOCK_ROWS])
 
-            list(pool.map(part, range(0, len(features), BLOCK)))
+            list(pool.map(part, range(0, len(features), BLOCK_ROWS)))
             return plain.astype(np.float64) + float(theta[n])
 
         def value(s: Array, theta: Array) -> float:
@@ -258,13 +258,13 @@ def _derivatives(
     pull = root * slack[index] * sign[index]
 
     def block(first: int) -> tuple[Array, Array, Array]:
-        part = slice(first, first + BLOCK)
+        part = slice(first, first + BLOCK_ROWS)
         A = features[index[part]] * root[part, None].astype(features.dtype)
         kind = features.dtype
         return A.T @ A, A.T @ root[part].astype(kind), A.T @ pull[part].astype(kind)
 
     H, gradient = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
-    for square, side, force in pool.map(block, range(0, len(index), BLOCK)):
+    for square, side, force in pool.map(block, range(0, len(index), BLOCK_ROWS)):
         H[:n, :n] += square
         H[n, :n] += side
         gradient[:n] -= force

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegasos.rows.views import Array
-from pegasos.sparse.span import JITTER, POWER, SMALL, SPANNED, STEPS, solved
+from pegasos.sparse.span import JITTER, MAX_NEWTON_STEPS, MIN_NEWTON_DECREASE, MIN_OUTSIDE_SHARE, POWER, solved
 
 
 def project_all(K: Array, inner: Array, usable: Array, most: int) -> tuple[Array, Array]:
@@ -21,7 +21,7 @@ def project_all(K: Array, inner: Array, usable: Array, most: int) -> tuple[Array
     """
     B, n = inner.shape
     every, own = np.arange(B), np.diagonal(K, axis1=1, axis2=2)
-    floor = SPANNED * np.maximum(own, np.finfo(float).tiny)
+    floor = MIN_OUTSIDE_SHARE * np.maximum(own, np.finfo(float).tiny)
     d, r = np.where(usable, own, 0.0), inner.astype(np.float64)
     V = np.zeros((B, min(most, n), n))
     chosen, count, open_ = np.zeros(V.shape[:2], dtype=np.int64), np.zeros(B, dtype=np.int64), np.ones(B, dtype=bool)
@@ -83,7 +83,7 @@ def newton_all(features: Array, sign: Array, cost: Array, bias: Array, learn: bo
 
     s = np.broadcast_to(bias[:, None], (B, n))
     now = value(s, theta)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         slack = 1 - sign * s
         weight = np.where(slack > 0, cost, 0.0)
         H = (A * weight[:, :, None]).transpose(0, 2, 1) @ A
@@ -104,7 +104,7 @@ def newton_all(features: Array, sign: Array, cost: Array, bias: Array, learn: bo
         lower = then < now
         theta = np.where(lower[:, None], theta + t[:, None] * way, theta)
         found[left] = theta
-        on = lower & (now - then > SMALL * then)
+        on = lower & (now - then > MIN_NEWTON_DECREASE * then)
         if not on.any():
             break
         A, sign, cost, theta, left, now = A[on], sign[on], cost[on], theta[on], left[on], then[on]

@@ -22,7 +22,7 @@ from pegasos.sparse.compress import Move, Variant, check_move, check_parameters,
 from pegasos.sparse.path import SparsePath
 
 #: Sizes that cross-validation looks at, as shares of the reference's support vectors.
-SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+VALIDATED_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 
 
 class SparseSVC(SVC):
@@ -221,7 +221,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
     def _chosen_size(self, reference: SVC, X: Any, y: Array, merged: Merged) -> int:
         """The fewest support vectors whose held-out error is within a standard error of the least."""
         pairwise = self.kernel == "precomputed"
-        wrong, total, classes = np.zeros(len(SHARES)), 0.0, len(np.unique(y[merged.weight > 0]))
+        wrong, total, classes = np.zeros(len(VALIDATED_SHARES)), 0.0, len(np.unique(y[merged.weight > 0]))
         machine = self._reference()
         machine.set_params(gamma=reference._gamma, checkpoint=None, callback=None, verbose=False)
         for inner, outer in self._splits(merged, y):
@@ -238,7 +238,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         sizes = _shares(len(reference.support_))
         if total == 0:  # classes of a row or two: nothing to choose by
             return sizes[-1]
-        self.cv_shares_, self.cv_errors_ = np.array(SHARES), wrong / total
+        self.cv_shares_, self.cv_errors_ = np.array(VALIDATED_SHARES), wrong / total
         least = float(self.cv_errors_.min())
         enough = self.cv_errors_ <= least + np.sqrt(least * (1 - least) / total)
         return sizes[int(np.argmax(enough))]
@@ -258,4 +258,4 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
 
 
 def _shares(support: int) -> list[int]:
-    return [max(1, int(np.ceil(share * support))) for share in SHARES]
+    return [max(1, int(np.ceil(share * support))) for share in VALIDATED_SHARES]

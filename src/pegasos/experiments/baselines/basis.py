@@ -29,10 +29,10 @@ Refit = Literal["hinge", "squared_hinge"]
 
 #: A point is in the span of the others if what is left of its K(z, z) is below this share of it: in single precision,
 #: whose errors L⁻¹ multiplies, and in double.
-SPANNED = {"f": 1e-5, "d": 1e-10}
+MIN_OUTSIDE_SHARE = {"f": 1e-5, "d": 1e-10}
 
 #: Points that are compared with rows at a time.
-TOGETHER = 32
+POINTS_PER_BATCH = 32
 
 
 def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
@@ -44,8 +44,8 @@ def _core_values(kernel: Kernel, rows: _core.KernelRows, B: Any, threads: int) -
     """The same for rows that the core has already seen: scores of b_j with one coefficient, 1."""
     points = kernel.core(compact(B), threads)
     out = np.empty((rows.rows, B.shape[0]))
-    for first in range(0, B.shape[0], TOGETHER):
-        index = np.arange(first, min(first + TOGETHER, B.shape[0]))
+    for first in range(0, B.shape[0], POINTS_PER_BATCH):
+        index = np.arange(first, min(first + POINTS_PER_BATCH, B.shape[0]))
         out[:, index] = np.asarray(points.scores(index, np.eye(len(index)), rows, None, threads)).T
     return out
 
@@ -124,7 +124,7 @@ class Basis:
         own = np.diagonal(square[s:])
         scale = 1.0 / np.sqrt(np.maximum(own, np.finfo(float).tiny))
         rest = (square[s:] - M.T @ M) * scale[:, None] * scale
-        floor = SPANNED[self.dtype.char]
+        floor = MIN_OUTSIDE_SHARE[self.dtype.char]
         if not np.diagonal(rest).max(initial=0.0) > floor:  # LAPACK does not ask this of the first pivot
             return np.zeros(0, dtype=np.int64)
         R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=floor)

@@ -16,7 +16,7 @@ from pegasos.sparse.preimage import Rows, Vector, as_rows
 from pegasos.util.threads import with_one_blas_thread
 
 #: Planes kept; rows tried as the start of a search for a point; searches in a row that may find what is there already.
-PLANES, STARTS, FAILURES = 100, 64, 10
+MAX_PLANES, STARTS_PER_SEARCH, MAX_FAILED_SEARCHES = 100, 64, 10
 
 
 class _Planes:
@@ -39,7 +39,7 @@ class _Planes:
         bias, slopes = balanced_slopes(loss, scores, self.y, np.ones(m), 0.0)
         value = float(np.mean(loss.value(scores + bias, self.y)))
         weight = slopes / m
-        if len(self.heights) >= PLANES:
+        if len(self.heights) >= MAX_PLANES:
             self._keep(np.arange(len(self.heights)) != int(np.argmax(self.unused)))
         self.weights = np.concatenate([self.weights, weight[None].astype(self.basis.dtype)])
         self.heights = np.append(self.heights, value + float(weight @ scores))
@@ -128,10 +128,10 @@ def cpsp(
     rng = np.random.default_rng(random_state)
     u, failed = np.zeros(0), 0
     for size in sizes:
-        while basis.size < size and failed < FAILURES:
+        while basis.size < size and failed < MAX_FAILED_SEARCHES:
             weight, _ = planes.cut(u)
             if not weight.any():  # no loss is left
-                failed = FAILURES
+                failed = MAX_FAILED_SEARCHES
                 break
             point = _point(task, basis, weight, rng)
             failed = 0 if len(basis.add_points(point)) else failed + 1
@@ -153,7 +153,7 @@ def _point(task: Task, basis: Basis, weight: Array, rng: np.random.Generator) ->
     if basis.size:
         coords = weight.astype(basis.dtype) @ basis.features
         terms.append((basis.vectors, -basis.coefficients(coords.astype(np.float64))))
-    starts = rng.choice(active, min(STARTS, len(active)), replace=False)
+    starts = rng.choice(active, min(STARTS_PER_SEARCH, len(active)), replace=False)
     candidates = task.X[starts]
     at = sum(r @ kernel_values(task.kernel, V, candidates, task.threads) for V, r in terms)
     best = int(np.argmax(np.abs(np.asarray(at))))

@@ -11,7 +11,7 @@ from pegasos.experiments.baselines.task import Expansion, Task, checked_sizes
 from pegasos.util.threads import with_one_blas_thread
 
 #: What the removals may cost, in mistakes.
-SHARE = 15 / 32
+REMOVAL_COST_SHARE = 15 / 32
 
 
 class Tuner:
@@ -31,7 +31,7 @@ class Tuner:
     def __call__(self, machine: OnlineMachine) -> tuple[float, int]:
         row = int(machine.rows[0])
         size, margin = abs(float(machine.coef[0])), float(np.sign(machine.coef[0])) * machine.score(row)
-        room = SHARE * machine.mistakes - self.cost
+        room = REMOVAL_COST_SHARE * machine.mistakes - self.cost
         # (σ² − 2σμ)φ² + 2σφ = room has its first positive root here; Ψ(φσ, φμ) is below room before it.
         square = size**2 - 2 * size * margin
         scale = 1.0

@@ -18,10 +18,10 @@ from pegasos.rows.views import Array
 from pegasos.sparse.span import newton
 
 #: Growth of a basis after which all coefficients are found anew.
-GROWTH = 1.1
+REFIT_GROWTH = 1.1
 
 #: The relative gain that ends Newton's method.
-GAIN = 1e-7
+MIN_NEWTON_GAIN = 1e-7
 
 
 class SquaredHingeOnBasis:
@@ -49,7 +49,7 @@ class SquaredHingeOnBasis:
 
     def newton(self) -> None:
         """Minimise over all coordinates and the bias."""
-        fit = refit_squared(self.basis, self.y, self.C, self.u, self.bias, GAIN)
+        fit = refit_squared(self.basis, self.y, self.C, self.u, self.bias, MIN_NEWTON_GAIN)
         self.u, self.bias = fit.u, fit.bias
         self.scores = self._scores(self.basis.features, fit.u)
 
@@ -58,7 +58,7 @@ class SquaredHingeOnBasis:
         Phi = self.basis.features[:, len(self.u) :]
         cost, start = np.full(self.basis.m, 2 * self.C), np.zeros(Phi.shape[1])
         u, self.bias = newton(
-            Phi, self.y, cost, start, self.bias, True, self.basis.threads, offset=self.scores, small=GAIN
+            Phi, self.y, cost, start, self.bias, True, self.basis.threads, offset=self.scores, small=MIN_NEWTON_GAIN
         )
         self.u, self.scores = np.append(self.u, u), self.scores + self._scores(Phi, u)
 
@@ -98,7 +98,7 @@ def greedy_path(
                 machine.grow()
                 if basis.size >= due:
                     machine.newton()
-                    due = max(basis.size + 1, int(basis.size * GROWTH))
+                    due = max(basis.size + 1, int(basis.size * REFIT_GROWTH))
         machine.newton()
         yield basis.size, machine.fitted()
         if basis.size < size:

@@ -16,7 +16,7 @@ from pegasos.kernels.gram import provider
 from pegasos.rows.views import Array
 
 #: Rows of a block.
-BLOCK = 256
+BLOCK_ROWS = 256
 
 
 class OnlineMachine:
@@ -54,8 +54,8 @@ class OnlineMachine:
 
     def run(self, order: Array) -> None:
         """Go through rows in this order, or until ``on_mistake`` says stop."""
-        for first in range(0, len(order), BLOCK):
-            if self._block(np.asarray(order[first : first + BLOCK], dtype=np.int64)):
+        for first in range(0, len(order), BLOCK_ROWS):
+            if self._block(np.asarray(order[first : first + BLOCK_ROWS], dtype=np.int64)):
                 return
 
     def _block(self, block: Array) -> bool:

@@ -19,12 +19,12 @@ from pegasos.solvers.kernel.smo_engine import SMOEngine
 from pegasos.util.threads import with_one_blas_thread
 
 #: The relative gain of a round below which the procedure ends.
-GAIN = 1e-5
+MIN_ROUND_GAIN = 1e-5
 
 
 @dataclass(frozen=True)
 class ShiftedPart(Part):
-    """The dual of ½‖w‖² + Σ C hinge(y_i f_i) + β_i y_i f_i: that of the hinge, y_iγ_i in [−β_i, C − β_i]."""
+    """The dual of ½‖w‖² + Σ C hinge(y_i f_i) + β_i y_i f_i: that of the hinge, y_iα_i in [−β_i, C − β_i]."""
 
     shift: Array
 
@@ -96,38 +96,38 @@ def ramp(
 
 
 def _run(
-    task: Task, rows: PartRows, gamma: Array, scores: Array, bias: float, s: float, tol: float, max_rounds: int
+    task: Task, rows: PartRows, alpha: Array, scores: Array, bias: float, s: float, tol: float, max_rounds: int
 ) -> Expansion:
     objectives: list[float] = []
-    kept, shift = (gamma, bias), np.zeros(0)
+    kept, shift = (alpha, bias), np.zeros(0)
     for _ in range(max_rounds + 1):
         margin = task.y * (scores + bias)
         loss = np.minimum(1 - s, np.maximum(0.0, 1 - margin))
-        value = 0.5 * float(gamma @ scores) + task.C * float(loss.sum())
-        if objectives and value >= (1 - GAIN) * objectives[-1]:
+        value = 0.5 * float(alpha @ scores) + task.C * float(loss.sum())
+        if objectives and value >= (1 - MIN_ROUND_GAIN) * objectives[-1]:
             break  # within the tolerance of a round
         objectives.append(value)
-        kept, tangent = (gamma, bias), np.where(margin < s, task.C, 0.0)
+        kept, tangent = (alpha, bias), np.where(margin < s, task.C, 0.0)
         if np.array_equal(tangent, shift):
             break
         shift = tangent
-        gamma, scores, bias = _solve(task, rows, gamma, scores, shift, tol)
+        alpha, scores, bias = _solve(task, rows, alpha, scores, shift, tol)
     support = np.flatnonzero(kept[0])
     return task.on_rows("ramp", support, kept[0][support], kept[1], s=s, objectives=objectives)
 
 
 def _solve(
-    task: Task, rows: PartRows, gamma: Array, scores: Array, shift: Array, tol: float
+    task: Task, rows: PartRows, alpha: Array, scores: Array, shift: Array, tol: float
 ) -> tuple[Array, Array, float]:
     """The optimum of a round, from the last one's: coefficients, scores without bias, and the bias."""
     part = ShiftedPart(None, task.y, np.ones(task.m), Hinge(), task.C, shift)
     problem = KernelProblem(task.X, task.kernel, (part,), 1 / (task.C * task.m), float(task.m), rows)
     engine = SMOEngine(problem, Options(tol=tol))
     state = engine.states[0]
-    state.alpha = part.feasible(gamma)
-    moved = np.flatnonzero(state.alpha != gamma)
+    state.alpha = part.feasible(alpha)
+    moved = np.flatnonzero(state.alpha != alpha)
     state.F = scores.copy()
-    rows(0).add(moved, (state.alpha - gamma)[moved], state.F)
+    rows(0).add(moved, (state.alpha - alpha)[moved], state.F)
     while not state.rests:
         engine.advance()
     slack = part.t - state.F

@@ -386,7 +386,7 @@ class SBPEngine(Engine[Coefficients]):
         counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, high=2**62, whole=True))
         if counts.scouting:
             if self.scout is None:
-                raise ValueError("state: 'counts' tells of a quick solution that is not wanted")
+                raise ValueError("state: 'counts' says that a quick solution is under way, but nu is given")
             prefix = "scout."
             self.scout.restore({n.removeprefix(prefix): a for n, a in state.items() if n.startswith(prefix)})
         else:

@@ -16,7 +16,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine
-from pegasos.kernels.gram import BATCH
+from pegasos.kernels.gram import BATCH_ROWS
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values
@@ -85,7 +85,7 @@ class PartState(Protocol):
         ...
 
     def estimate(self) -> tuple[float, float]:
-        """Gap and primal value as the sums at hand have them, free of charge."""
+        """Gap and primal value from the running sums, without any kernel values."""
         ...
 
     def restore(self, arrays: dict[str, Array], scalars: Array) -> None:
@@ -265,8 +265,10 @@ class BlockEngine(Engine[Coefficients]):
         moved, back = np.unique(at, return_inverse=True)
         coefs = np.stack([np.bincount(back, weights=change, minlength=len(moved)) for change in changes])
         used = np.flatnonzero(coefs.any(axis=0))
-        for first in range(0, len(used), BATCH):  # so few that they are still in the cache when the last part adds them
-            some = used[first : first + BATCH]
+        for first in range(
+            0, len(used), BATCH_ROWS
+        ):  # so few that they are still in the cache when the last part adds them
+            some = used[first : first + BATCH_ROWS]
             for state, coef in zip(active, coefs, strict=True):
                 own = some[coef[some] != 0]
                 rows.add(moved[own], coef[own], state.F)

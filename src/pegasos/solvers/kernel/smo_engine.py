@@ -176,7 +176,7 @@ class SMOEngine(Engine[Coefficients]):
 
     @property
     def eager(self) -> bool:
-        """Small problems, solved as a whole, are brought to the last digits while that takes few steps."""
+        """Small problems, solved as a whole, are solved to rounding errors while that takes few steps."""
         if sum(state.part.size for state in self.states) > EAGER_VARIABLES:
             return False
         return all(state.whole and state.steps <= EAGER_STEPS_PER_VARIABLE * state.part.size for state in self.states)
@@ -287,7 +287,7 @@ class SMOEngine(Engine[Coefficients]):
 
     @property
     def _current(self) -> int | None:
-        """The part that is worked on: the first that does not rest. Those before it rest until ``learn`` wakes them."""
+        """The part that is worked on: the first that does not rest. Those before it wait for ``learn``."""
         while self.first < len(self.states) and self.states[self.first].rests:
             self.states[self.first].part.forget()
             self.first += 1

@@ -1,5 +1,6 @@
-"""SMO for kernel machines so small that the whole kernel matrix of a part is at hand: two classes, each class against
-the rest, or the pairs of many classes.
+"""SMO for kernel machines so small that the whole kernel matrix of a part fits in memory.
+
+The parts are two classes, each class against the rest, or the pairs of many classes.
 
 The core solves part after part, in double precision (``whole_smo.hpp``), and stops by P and D of its own; what the fit
 reports is computed by the problem. Parts with the same rows share one kernel matrix; for pairs of classes see

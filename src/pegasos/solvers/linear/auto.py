@@ -4,9 +4,9 @@ First-order methods need about 1/κ epochs, κ = λM/R²; second-order ones a co
 cost grows with the square of the number of columns. So narrow data whose predicted epochs cost more than those
 iterations go to a second-order method at once: the interior point method where the problem is tiny, for its accuracy,
 Newton's method for smooth losses, and smoothed Newton for the others. Everything else begins with an epoch of Pegasos,
-whose dual point, scaled by the best factor, starts SDCA, under strong regularisation at first without the rows it saw
-far from a kink (several outputs begin with SDCA itself); if its gap then falls too slowly, narrow data still change
-over.
+whose dual point, scaled by the best factor, starts SDCA. Under strong regularisation SDCA leaves out at first the rows
+that Pegasos saw far from a kink. Several outputs begin with SDCA itself. If SDCA's gap then falls too slowly, narrow
+data change over to a second-order method.
 """
 
 from __future__ import annotations
@@ -29,41 +29,41 @@ from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import Pegasos, SubgradientEngine
 from pegasos.util.fields import saved
 
-#: Columns beyond which the normal matrix is not considered.
-NARROW = 3000
+#: Columns above which second-order methods are not considered.
+MAX_COLUMNS = 3000
 
-#: Rough costs in nanoseconds: of an entry a first-order method visits, and of a multiplication in a normal matrix.
-ENTRY, MULTIPLICATION = 1.5, 0.05
+#: Estimated nanoseconds of an entry that a first-order method visits, and of a multiplication in a normal matrix.
+ENTRY_NS, MULTIPLICATION_NS = 1.5, 0.05
 
-#: Iterations of a second-order method, and the share of rows with curvature: the rows near a kink, or all.
-ITERATIONS, CURVED = 25, 0.2
+#: Estimated iterations of a second-order method, and the share of rows with curvature if the loss has kinks.
+SECOND_ORDER_ITERATIONS, CURVED_SHARE = 25, 0.2
 
-#: κ beyond which an epoch of Pegasos ends near the optimum, so that its scores tell which rows matter.
-EASY = 10.0
+#: κ above which an epoch of Pegasos ends so near the optimum that its scores tell which rows matter.
+EASY_KAPPA = 10.0
 
-#: What an engine of this kind goes through; a saved state holds the index.
+#: The methods an engine can go through, in this order; a saved state holds the index.
 METHODS: dict[str, type[Solver]] = {cls.name: cls for cls in (Pegasos, SDCA, SmoothedNewton, InteriorPoint)}
 STAGES = tuple(METHODS)
 
-#: Nanoseconds below which a second-order method is taken anyway, for its accuracy.
-TINY = 5e7
+#: Estimated nanoseconds below which a second-order method is always taken, for its accuracy.
+TINY_COST_NS = 5e7
 
 
 def second_order_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of a second-order solution; infinite where there is none."""
     width = (problem.examples.n + 1) * (problem.outputs if problem.joint else 1)
-    if width > NARROW or not (problem.loss.smooth or problem.loss.piecewise_linear):
+    if width > MAX_COLUMNS or not (problem.loss.smooth or problem.loss.piecewise_linear):
         return float("inf")
     m, per_row = problem.examples.m, problem.examples.nnz / problem.examples.m
-    square = min(width**2 * MULTIPLICATION, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)
-    curved = 1.0 if problem.loss.smooth else CURVED
-    rows = m * (curved * square + 15.0 + 2 * per_row * ENTRY)
-    return ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION)
+    square = min(width**2 * MULTIPLICATION_NS, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)
+    curved = 1.0 if problem.loss.smooth else CURVED_SHARE
+    rows = m * (curved * square + 15.0 + 2 * per_row * ENTRY_NS)
+    return SECOND_ORDER_ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION_NS)
 
 
 def epoch_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of an epoch of SDCA for one output."""
-    return problem.examples.nnz * ENTRY + 20.0 * problem.examples.m
+    return problem.examples.nnz * ENTRY_NS + 20.0 * problem.examples.m
 
 
 def first_order_cost(problem: LinearProblem) -> float:
@@ -81,13 +81,13 @@ class AutoEngine(LinearEngine):
         self.spent = 0.0
         self.history: list[tuple[float, float]] = []
         self.cost = second_order_cost(problem)
-        self.tiny, self.easy = self.cost < TINY, problem.hardness > EASY
-        if self.cost < max(first_order_cost(problem), TINY):
+        self.tiny, self.easy = self.cost < TINY_COST_NS, problem.hardness > EASY_KAPPA
+        if self.cost < max(first_order_cost(problem), TINY_COST_NS):
             self._enter_second_order()
         else:
-            # Several outputs begin with SDCA itself, whose groups of classes come to rest one by one.
+            # Several outputs begin with SDCA itself, whose groups of classes are finished one by one.
             self._enter(Pegasos() if problem.outputs == 1 else self.sdca)
-            self.pretended = Pegasos()._t0(problem)
+            self.pegasos_t0 = Pegasos()._t0(problem)
             if isinstance(self.engine, SubgradientEngine) and self.easy:
                 self.engine.keep_scores()
 
@@ -118,7 +118,7 @@ class AutoEngine(LinearEngine):
         self.engine.advance()
 
     def due(self, tol: float) -> bool:
-        # One epoch of Pegasos is rarely enough for a tight tolerance, and looking costs as much as going on.
+        # One epoch of Pegasos is rarely enough for a tight tolerance, and a certificate costs as much as an epoch.
         enough = 1e-2 if self.easy else 0.1
         return self.engine.due(tol) and (self.stage != "pegasos" or tol >= enough)
 
@@ -128,14 +128,14 @@ class AutoEngine(LinearEngine):
         assert isinstance(self.engine, SubgradientEngine)
         (W, _), m = self.engine.model(), problem.examples.m
         u = self.engine.lanes.duals()
-        # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the steps t0 that were only pretended.
-        real = (m + self.pretended) / m
+        # After one epoch w = (1/(λ(m + t0))) Σ c̃ u x: W(u) but for the t0 that was added to the rows visited.
+        real = (m + self.pegasos_t0) / m
         # D(su) ≥ s·conjugates − s²(λ/2)‖W‖² for 0 ≤ s ≤ 1, since the conjugates are concave and 0 at 0.
         norms = np.maximum(problem.lam * real**2 * problem.squared_norms_of(W), 1e-300)
         scale = np.clip(problem.mean_conjugates(u) / norms, 0.0, 1.0)
         u, W = u * scale, W * (real * scale)[:, None]
         self.spent += self.engine.epochs
-        # What the first tenth of an epoch saw is too long ago to tell anything.
+        # Scores of the first tenth of the epoch come from weights too different from those at its end.
         Z = self.engine.lanes.scores(early=m // 10) if self.easy else None
         engine = self._enter_sdca(u, warm_bias(problem, W), W)
         if Z is not None:
@@ -167,11 +167,11 @@ class AutoEngine(LinearEngine):
         self.engine.learn(bounds)
         if self.stage == "sdca":
             self.history.append((self.engine.epochs, float((bounds.gap / bounds.primal).max())))
-            if self._crawls():
+            if self._too_slow():
                 self.spent += self.engine.epochs
                 self._enter_second_order()
 
-    def _crawls(self) -> bool:
+    def _too_slow(self) -> bool:
         """Whether, at the rate of the last certificates, the next factor of ten costs more than changing the method."""
         if len(self.history) < 3:
             return False

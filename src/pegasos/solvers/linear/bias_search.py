@@ -9,7 +9,7 @@ is convex. Every dual point u of the inner problem gives a line below it everywh
 so instead of comparing noisy values of J the search keeps the lines: the next b minimises their maximum. The height of
 a crossing of a falling line and a rising one is a lower bound of the optimum over b and w. It is the dual value, or
 less, of their dual points mixed so that Σ c_i u_i = 0, and those mixtures are what is certified: of the best crossing
-so far both points are kept, to be mixed with the one at hand.
+so far both points are kept, to be mixed with the current one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BiasSearchEngine(LinearEngine):
         return self.inner.model()
 
     def duals(self) -> Array | None:
-        """The dual point at hand, mixed with one of the other side so that the bias has no say."""
+        """The current dual point, mixed with one of the other side so that Σ c_i u_i = 0."""
         u = self.inner.duals()
         assert u is not None
         slopes = self._slopes(u)
@@ -84,7 +84,7 @@ class BiasSearchEngine(LinearEngine):
         p, u = self.problem, self.inner.lanes.duals()
         heights = p.mean_conjugates(u) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(u))
         slopes = self._slopes(u)
-        balanced = feasible(p, u)  # its line is level: never above the optimum, and the search stays bounded
+        balanced = feasible(p, u)  # its line is level, so that the maximum of all lines has a minimum
         level = p.mean_conjugates(balanced) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(balanced))
         for k in range(p.outputs):
             line = float(heights[k]), float(slopes[k])
@@ -92,7 +92,7 @@ class BiasSearchEngine(LinearEngine):
             if line[1] != 0:
                 self._keep(k, u[:, k], line)
             b, lower = lowest(self.lines[k])
-            # Two lines far from the truth meet anywhere; the best bias of the current weights is a saner place.
+            # While the lines are far below J their minimum says little; then take the best bias of the current weights.
             near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
             self.b[k] = b if near else bounds.model.b[k]
         self.inner.begin_at(u, self.b)
@@ -124,7 +124,7 @@ def _crossing(one: Any, other: Any) -> float:
 
 
 def lowest(lines: list[tuple[float, float]]) -> tuple[float, float]:
-    """Where max_j (height_j + slope_j b) is least, and its value there; −inf if it falls for ever."""
+    """Where max_j (height_j + slope_j b) is least, and its value there; −inf if it is unbounded below."""
     heights, slopes = np.array(lines).T
     if (slopes > 0).all() or (slopes < 0).all():
         return 0.0, -np.inf

@@ -9,8 +9,8 @@ slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimu
 
 is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). It is the dual value, or less, of
 the planes' slopes mixed by α: every plane touches its loss, so that Σ α_j e_j ≤ (1/M) Σ c_i (−ℓ_i*(−Σ α_j u_ji)). That
-dual point is what is certified. Instead of trusting w, OCAS goes to the best point on the way from the best weights so
-far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+dual point is what is certified. The next plane is not cut at w: OCAS goes to the best point on the way from the
+best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pegasos.solvers.base import SCALAR_LOSSES, Solver, check_count
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.util.fields import saved
 
-#: How far from the best point towards the model's minimum the next plane is cut (OCAS's μ).
-BEYOND = 0.1
+#: Share of the way from the best point to the model's minimum at which the next plane is cut (OCAS's μ).
+CUT_SHARE = 0.1
 
 
 class _Slopes:
@@ -76,15 +76,15 @@ class _Bundle:
     def iterate(self) -> None:
         """Minimise the model, search along the line to its minimum, and cut."""
         p = self.problem
-        if len(self.heights) > self.max_planes:  # not before: until now the mixture of planes was that of the duals
+        if len(self.heights) > self.max_planes:  # only now: until here ``duals`` needed all planes of the last mixture
             self._drop(int(np.argmax(self.unused[:-1])))
         self._solve_model()
         score = self._score(self.aim)
         t = self._line_search(score - self.best_score)
         self.best = self.best + t * (self.aim - self.best)
         self.best_score = self.best_score + t * (score - self.best_score)
-        cut = (1 - BEYOND) * self.best + BEYOND * self.aim
-        self._cut(cut, (1 - BEYOND) * self.best_score + BEYOND * score)
+        cut = (1 - CUT_SHARE) * self.best + CUT_SHARE * self.aim
+        self._cut(cut, (1 - CUT_SHARE) * self.best_score + CUT_SHARE * score)
         if p.bias == "free":
             self.bias = self._best_bias(self.best_score)[0]
 
@@ -202,7 +202,7 @@ def balanced_slopes(core: _core.Loss, score: Array, y: Array, c: Array, start: f
         return middle, core.slope(score + middle, y)
     left, right = core.slope(score + lo, y), core.slope(score + hi, y)
     up, down = float(c @ left), -float(c @ right)
-    # Slopes that are not bounded can be so steep that rounding balances neither side: then none is better than another.
+    # Unbounded slopes can be so steep that rounding leaves both sums useless; then any mixture is as good.
     share = min(max(down / (up + down), 0.0), 1.0) if up + down > 0 else 0.5
     return middle, share * left + (1 - share) * right
 

@@ -2,7 +2,7 @@
 
 The weights of up to eight classes are interleaved (sixteen in single precision), so that one load of a row serves all
 of them: eight doubles are one cache line. More classes make more groups, which threads can share; a group that is
-finished rests.
+finished is left out.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.util.fields import saved
 
-#: Multiplications of an epoch below which it is over before threads have started.
-BRIEF = 1 << 23
+#: Multiplications of an epoch below which threads are not used: it is over before they have started.
+MIN_THREADED_WORK = 1 << 23
 
 #: Classes whose weights share a cache line, in double and in single precision.
 GROUP, SINGLE_GROUP = 8, 16
@@ -32,8 +32,8 @@ FLAGS = ("restart", "settled")
 WINDOW_COUNTS = ("window_visits", "next_window_visits", "window_steps", "next_window_steps")
 COUNTS = ("epoch", "at", "steps", "visits", "draws", "next0", "next1", *WINDOW_COUNTS)
 
-#: Whole numbers up to here are exact in float64.
-EXACT = 2.0**53
+#: Whole numbers up to this are exact in float64.
+MAX_EXACT = 2.0**53
 
 #: The C++ solver of an engine.
 S = TypeVar("S", _core.Pegasos, _core.Sdca)
@@ -53,14 +53,14 @@ class LaneGroups(Generic[S]):
         entries = max(1, problem.examples.nnz // problem.examples.m)
         lanes = 1 if K == 1 else step
         self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
-        self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= BRIEF else 1
+        self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= MIN_THREADED_WORK else 1
 
     def parts(self) -> list[tuple[S, slice]]:
         """Each solver and the outputs that are its own."""
         return [(s, slice(first, first + count)) for s, (first, count) in zip(self.solvers, self.spans, strict=True)]
 
     @property
-    def awake(self) -> list[S]:
+    def working(self) -> list[S]:
         """The solvers that still work."""
         return [s for s, resting in zip(self.solvers, self.resting, strict=True) if not resting]
 
@@ -71,8 +71,8 @@ class LaneGroups(Generic[S]):
 
     def advance(self) -> bool:
         """A chunk of rows for every solver that is in the middle of an epoch; True when all have ended theirs."""
-        awake = self.awake
-        behind = [s for s in awake if not s.epoch_ended] or awake
+        working = self.working
+        behind = [s for s in working if not s.epoch_ended] or working
         if self.threads > 1 and len(behind) > 1:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(lambda s: s.advance(self.rows_a_call), behind))
@@ -84,7 +84,7 @@ class LaneGroups(Generic[S]):
     @property
     def ended(self) -> bool:
         """Whether every solver that still works is at the end of an epoch."""
-        return all(s.epoch_ended for s in self.awake)
+        return all(s.epoch_ended for s in self.working)
 
     def rest(self, finished: Array) -> None:
         """Let the groups rest whose parts are all finished."""
@@ -138,10 +138,10 @@ class LaneGroups(Generic[S]):
             elif name in FLAGS:
                 fields[name] = saved(state, name, fresh.shape, low=0, high=1, whole=True)
             elif name in COUNTS:
-                fields[name] = saved(state, name, (1,), low=0, high=EXACT, whole=True)
+                fields[name] = saved(state, name, (1,), low=0, high=MAX_EXACT, whole=True)
             else:
                 fields[name] = saved(state, name, fresh.shape)
-        saved(state, "epoch", (1,), high=EXACT / self.rows)
+        saved(state, "epoch", (1,), high=MAX_EXACT / self.rows)
         saved(state, "at", (1,), high=len(fields["order"]) if "order" in fields else self.rows)
         if "active" in fields and (not len(fields["active"]) or bool(np.any(np.diff(fields["active"]) <= 0))):
             raise ValueError("state: the active rows are not in order")

@@ -139,11 +139,11 @@ class NewtonEngine(LinearEngine):
         H.flat[:: len(H) + 1] += part.R  # the diagonal
         try:
             d = solve_normal(H, -gradient)
-        except np.linalg.LinAlgError:  # the numbers have left their range
+        except np.linalg.LinAlgError:  # numbers that are not finite
             return False
         descent = float(gradient @ d)
         start = 0.5 * float(part.R @ beta**2) + part.loss(score)
-        if not descent < -1e-24 * start:  # less than rounding lets anyone see
+        if not descent < -1e-24 * start:  # too small to be told from rounding errors
             return False
         along = part.forward(d)
         step = 1.0

@@ -27,7 +27,7 @@ STALLS = (
     NO_PROGRESS := "stalled: iterations no longer close the gap",
 )
 
-#: Multiplications a second-order iteration may need and still count as free: a few milliseconds' worth.
+#: Multiplications a second-order iteration may need and still count as free: a few milliseconds of work.
 EAGER = 2e7
 
 #: What the core factorises normal matrices with.
@@ -43,31 +43,31 @@ def regularisation(problem: LinearProblem) -> Array:
 
 
 class Progress:
-    """The best bounds of each part, and the certificates in a row that have hardly bettered them."""
+    """The best bounds of each part, and how many certificates in a row have hardly improved them."""
 
-    #: So many of them mean that rounding has the better of the method.
-    PATIENCE = 20
+    #: After so many of them rounding errors are as large as what the method could gain.
+    MAX_STALE_CERTIFICATES = 20
 
     def __init__(self, parts: int) -> None:
-        self.primal, self.dual, self.idle = np.full(parts, np.inf), np.full(parts, -np.inf), 0
+        self.primal, self.dual, self.stale = np.full(parts, np.inf), np.full(parts, -np.inf), 0
 
     def note(self, bounds: Bounds[Weights], done: Array) -> bool:
-        """Take note of a certificate; whether it is worth going on with the parts that are not done."""
+        """Record a certificate; whether to go on with the parts that are not done."""
         gap = self.primal - self.dual
         step = np.where(np.isfinite(gap), 0.01 * gap, 0.0)
         ahead = (bounds.primal < self.primal - step) | (bounds.dual > self.dual + step)
         self.primal, self.dual = np.minimum(self.primal, bounds.primal), np.maximum(self.dual, bounds.dual)
-        self.idle = 0 if bool(np.any(ahead & ~done)) else self.idle + 1
-        return self.idle < self.PATIENCE
+        self.stale = 0 if bool(np.any(ahead & ~done)) else self.stale + 1
+        return self.stale < self.MAX_STALE_CERTIFICATES
 
     def state(self) -> dict[str, Any]:
         """What ``restore`` needs."""
-        return {"progress.bounds": np.stack([self.primal, self.dual]), "progress.idle": self.idle}
+        return {"progress.bounds": np.stack([self.primal, self.dual]), "progress.idle": self.stale}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
         self.primal, self.dual = saved(state, "progress.bounds", (2, len(self.primal)))
-        self.idle = int(saved(state, "progress.idle", (1,), low=0, high=self.PATIENCE, whole=True)[0])
+        self.stale = int(saved(state, "progress.idle", (1,), low=0, high=self.MAX_STALE_CERTIFICATES, whole=True)[0])
 
 
 class Design:

@@ -1,7 +1,7 @@
-"""What the second-order methods for piecewise linear losses share: parts in turn, and rehearsals.
+"""What the second-order methods for piecewise linear losses share: parts in turn, and samples first.
 
-Long problems are rehearsed on samples of their rows. The weights of a sample are near those of the whole, and
-iterations that only look for the neighbourhood are better spent on few rows.
+Problems of many rows are solved roughly on samples of their rows first. The weights of a sample are near those of all
+rows, so the first iterations, which only come near them, go over few rows.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import STALLS, regularisation
 from pegasos.util.fields import saved
 
-#: How much shorter a sample is than what it rehearses.
-SHARE = 5
+#: Rows of a sample's next larger sample for each of its own.
+SAMPLE_RATIO = 5
 
 
 def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
     """The rows of nested samples, none shorter than ``least``, the shortest last; None, for all rows, comes first."""
     sizes = []
     size = m
-    while (size := size // SHARE) >= least:
+    while (size := size // SAMPLE_RATIO) >= least:
         sizes.append(size)
     if not sizes:
         return [None]
@@ -38,7 +38,7 @@ class Rehearsing(LinearEngine):
     A subclass says with ``iterate`` how, and with ``betas`` what has come of it.
     """
 
-    #: A rehearsal has at least so many rows, and so many for each column.
+    #: The fewest rows of a sample, and the fewest for each column.
     SAMPLE: int
     PER_COLUMN: int
 
@@ -61,7 +61,7 @@ class Rehearsing(LinearEngine):
 
     @property
     def epochs(self) -> float:
-        """Iterations on all rows; rehearsals count as the share of rows they use."""
+        """Iterations on all rows; those on samples count as the share of rows they use."""
         return self.passes
 
     def advance(self) -> None:

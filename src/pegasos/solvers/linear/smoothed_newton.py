@@ -40,7 +40,7 @@ class Round:
     """Rows (all, or a sample of them), weights β, and the envelope's centre and width; see the module's docstring."""
 
     #: What a new round multiplies δ by.
-    NARROWER = 0.4
+    DELTA_FACTOR = 0.4
 
     def __init__(self, problem: LinearProblem, part: int, index: Array | None, beta: Array, delta: float) -> None:
         self.core, self.R = problem.scalar, regularisation(problem)
@@ -54,16 +54,16 @@ class Round:
         self.u0 = 0.5 * (self._corner(-np.inf) + self._corner(np.inf))
         self.u = np.zeros_like(self.u0)
         self.pull = np.zeros_like(self.beta)
-        self.look()
+        self.evaluate()
 
     def _corner(self, u: float) -> Array:
         return self.core.clip(np.full(len(self.y), u), self.y)
 
-    def look(self) -> None:
-        """What the envelope is like at β: dual variables, gradient, curvature, and the bounds they prove."""
+    def evaluate(self) -> None:
+        """Evaluate the envelope at β: dual variables, gradient, curvature, and the bounds that follow."""
         before = self.u
         self.u, self.curvature, loss, conjugate = self.core.smooth(self.score, self.y, self.h, self.u0, self.delta)
-        # X̃ᵀ(h∘u) changes by the rows whose u did: few, once most sit in their corners.
+        # X̃ᵀ(h∘u) changes by the rows whose u did: few, once most are at a bound of their box.
         self.pull = self.pull + self.design.adjoint(self.h * (self.u - before))
         self.gradient = self.R * self.beta - self.pull
         regularised = self.R > 0
@@ -87,35 +87,35 @@ class Round:
 
     def narrow(self) -> None:
         """The next round."""
-        self.u0, self.delta = self.u, self.NARROWER * self.delta
-        self.look()
+        self.u0, self.delta = self.u, self.DELTA_FACTOR * self.delta
+        self.evaluate()
 
     def state(self) -> dict[str, Array]:
-        """Enough to go on to the same bits."""
+        """All that ``restore`` needs."""
         arrays = {name: getattr(self, name).copy() for name in ("beta", "score", "u", "u0", "pull")}
         return arrays | {"shape": np.array([self.delta, self.strict])}
 
     def restore(self, state: dict[str, Array], prefix: str) -> None:
         """Continue from ``state``, whose names begin with ``prefix``."""
         rows, columns = self.score.shape, self.beta.shape
-        # Beyond such numbers nothing converges, and nothing overflows either: a forged state would never end.
+        # Beyond such numbers nothing converges or overflows: a fit from a forged state would not end.
         self.score, self.beta, self.pull = (
             saved(state, prefix + name, shape, low=-1e100, high=1e100)
             for name, shape in (("score", rows), ("beta", columns), ("pull", columns))
         )
         self.u, self.u0 = (saved(state, prefix + name, rows, low=-1, high=1) for name in ("u", "u0"))
         self.delta, self.strict = map(float, saved(state, prefix + "shape", (2,), low=1e-300, high=1e300))
-        self.look()
+        self.evaluate()
 
     def step(self) -> bool:
         """A Newton step with line search; whether it moved."""
         H = self.design.gram(self.curvature)
         H.flat[:: len(H) + 1] += self.R  # the diagonal
-        if H[-1, -1] == 0:  # a free bias where no row is curved: rounding must not become a long way
+        if H[-1, -1] == 0:  # a free bias where no row has curvature: rounding errors must not become a long step
             H[-1, -1] = float(self.h.sum()) / self.delta
         d = solve_normal(H, -self.gradient)
         descent = float(self.gradient @ d)
-        if not descent < -1e-24 * self.primal:  # less than rounding lets anyone see
+        if not descent < -1e-24 * self.primal:  # too small to be told from rounding errors
             return False
         along = self.design.forward(d)
         t = self._minimum(d, along, descent)
@@ -123,7 +123,7 @@ class Round:
             return False
         self.beta = self.beta + t * d
         self.score = self.score + t * along
-        self.look()
+        self.evaluate()
         return True
 
     def _minimum(self, d: Array, along: Array, descent: float) -> float:
@@ -143,7 +143,7 @@ class Round:
         if at_high <= flat:
             return high
         for trial in range(60):
-            # Regula falsi, with a halving every other time against its habit of keeping one end.
+            # Regula falsi, and bisection every other time, since regula falsi alone may keep one end for ever.
             t = 0.5 * (low + high) if trial % 2 else low - at_low * (high - low) / (at_high - at_low)
             at = slope(t)
             if abs(at) <= flat:
@@ -156,15 +156,15 @@ class Round:
 
 
 class SmoothedNewtonEngine(Rehearsing):
-    """Runs the rounds of each part of a problem in turn, long problems after rehearsals."""
+    """Runs the rounds of each part of a problem in turn, problems of many rows on samples first."""
 
     SAMPLE, PER_COLUMN = 2_000, 20
 
-    #: The relative gap at which a sample has shown what it can.
-    REHEARSED = 0.03
+    #: The relative gap at which a sample is left for the next larger one.
+    SAMPLE_GAP = 0.03
 
-    #: Steps without progress after which the method gives up.
-    PATIENCE = 40
+    #: Steps in a row without progress before the method gives up.
+    MAX_STALE_STEPS = 40
 
     def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
@@ -188,7 +188,7 @@ class SmoothedNewtonEngine(Rehearsing):
         except (np.linalg.LinAlgError, ValueError):
             moved = False
         if self.levels[part]:
-            if not moved or now.gap <= self.REHEARSED * now.primal:
+            if not moved or now.gap <= self.SAMPLE_GAP * now.primal:
                 self.levels[part] -= 1
                 self.rounds[part] = self._round(part, now.beta, now.delta)
             return now.design.rows
@@ -196,7 +196,7 @@ class SmoothedNewtonEngine(Rehearsing):
             self.best[part], self.since[part] = now.gap, 0
         else:
             self.since[part] += 1
-        if self.since[part] > self.PATIENCE or not np.isfinite(now.gap):
+        if self.since[part] > self.MAX_STALE_STEPS or not np.isfinite(now.gap):
             self.stalled = NO_PROGRESS
         elif not moved:
             now.narrow()
@@ -220,7 +220,7 @@ class SmoothedNewtonEngine(Rehearsing):
         self.done = bounds.gap <= self.tol * bounds.primal
         for now, done in zip(self.rounds, self.done, strict=True):
             if not done and now.gap <= self.tol * now.primal:
-                now.strict *= 0.1  # what is missing is the balance of a free bias
+                now.strict *= 0.1  # the gap is too wide only because Σ h u is not zero, as a free bias needs
 
     def named(self) -> dict[str, Any]:
         named: dict[str, Any] = {"check": self.next_check, "best": self.best, "since": self.since}
@@ -249,7 +249,7 @@ class SmoothedNewton(SecondOrderSolver):
     .. math:: \\psi(z) = \\max_u -\\ell^*(-u) - zu - \\tfrac{\\delta}{2}(u - u_0)^2,
 
     a method of multipliers. Only rows close to a kink have curvature, so that a step costs little more than a pass over
-    the rows, and samples rehearse the first rounds (Rockafellar 1976; Chapelle 2007; Li, Sun & Toh 2018).
+    the rows; the first rounds go over samples of the rows (Rockafellar 1976; Chapelle 2007; Li, Sun & Toh 2018).
 
     Parameters
     ----------

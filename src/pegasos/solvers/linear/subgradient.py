@@ -180,11 +180,12 @@ class Pegasos(SubgradientSolver):
         The last iterate, the mean of all, the mean of the last half to three quarters of the epochs, or the better of
         two random ones (Lemma 3; not in ``partial_fit``).
     t0 : float or "auto", default="auto"
-        Steps, in rows, that the step size pretends to have taken. "auto" is L·R²/λ with R² the mean squared norm of the
-        rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has none): the first step then moves
-        a score by about 1. Regressions whose loss has slopes of at most g, but targets that spread by s, have R²g/(λs):
-        the first step moves a score by s. A bias that is not regularised then begins at the median of the targets, and
-        moves by s/(g√t). With a number everything is as published: a bias begins at 0 and moves by 1/√t.
+        Added to the rows visited in the step size, as if so many steps had been taken before. "auto" is L·R²/λ with R²
+        the mean squared norm of the rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has
+        none): the first step then moves a score by about 1. Regressions whose loss has slopes of at most g, but targets
+        that spread by s, have R²g/(λs): the first step moves a score by s. A bias that is not regularised then begins
+        at the median of the targets, and moves by s/(g√t). With a number everything is as published: a bias begins at 0
+        and moves by 1/√t.
 
     Examples
     --------
