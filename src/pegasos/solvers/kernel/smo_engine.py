@@ -16,7 +16,6 @@ from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.gram import padded
 from pegasos.kernels.rounding import Drift
-from pegasos.losses import EpsilonInsensitive
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FEW, INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part, check_values
@@ -116,7 +115,7 @@ class SMOEngine(Engine[Coefficients]):
 
     def _start(self, part: Part) -> int:
         """Variables of a part's first working set: a class of few rows among many others has few that matter."""
-        if self.problem.parts == 1 or isinstance(part.loss, EpsilonInsensitive):
+        if self.problem.parts == 1 or part.loss.sides == 2:
             return START
         rarer = min(int(np.count_nonzero(part.y > 0)), int(np.count_nonzero(part.y < 0)))
         return int(np.clip(SCARCE * rarer, FIRST, START))

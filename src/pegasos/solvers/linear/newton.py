@@ -12,12 +12,18 @@ from typing import Any
 import numpy as np
 
 from pegasos.fit.engine import CLOSE
+from pegasos.losses import Loss
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
 from pegasos.util.fields import saved
+
+
+def suits(loss: type[Loss]) -> bool:
+    """Whether this method has the Hessian of a loss."""
+    return loss.smooth and (loss.kind != "joint" or loss.link == "softmax")
 
 
 class _Scalar:
@@ -52,8 +58,8 @@ class _Scalar:
         return beta[None, :n], beta[n:] if self.problem.bias != "none" else np.zeros(1)
 
 
-class _Multinomial:
-    """All classes at once: β is the classes' (w, b), one after the other."""
+class _Softmax:
+    """All classes at once, with −∇ℓ = e_y − p, p the softmax of the scores: β is the classes' (w, b), in a row."""
 
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
@@ -102,9 +108,7 @@ class NewtonEngine(LinearEngine):
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         joint = problem.joint
-        self.parts: list[Any] = (
-            [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
-        )
+        self.parts: list[Any] = [_Softmax(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
         self.beta = [np.zeros(len(p.R)) for p in self.parts]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
         self.done = np.zeros(problem.parts, dtype=bool)
