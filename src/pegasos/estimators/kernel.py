@@ -21,7 +21,7 @@ from pegasos.fit.loop import Callback
 from pegasos.fit.trace import Trace
 from pegasos.kernels.functions import Kernel, KernelFunction
 from pegasos.kernels.pairs import PairMachine
-from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.losses import Loss
 from pegasos.problems.kernel import Coefficients
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.pairs import PairTable
@@ -37,12 +37,13 @@ __all__ = ["SVC", "SVR"]
 
 
 def _has_probabilities(model: Any) -> bool:
-    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    linked = losses.link_of(model.loss) == "sigmoid"
     several = len(getattr(model, "classes_", ())) > 2
-    if name == "log" and (model.multi_class == "ovr" or not several):
+    if linked and (model.multi_class == "ovr" or not several):
         return True
-    needs = "predict_proba needs loss='log', and multi_class='ovr' if there are more than two classes"
-    if name == "log":
+    wanted = losses.with_link(("margin",))
+    needs = f"predict_proba needs {wanted}, and multi_class='ovr' if there are more than two classes"
+    if linked:
         raise AttributeError(f"{needs}: there are {len(model.classes_)}. Fit with multi_class='ovr'.")
     what = f"{needs}, or for" if "loss" in model.get_params(deep=False) else "For"
     raise AttributeError(
@@ -753,11 +754,7 @@ n_features_in_, feature_names_in_
         self._check_number("epsilon", low=0, strict=False)
 
     def _loss(self) -> Loss:
-        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
-            return EpsilonInsensitive(self.epsilon)
-        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
-            return SquaredEpsilonInsensitive(self.epsilon)
-        return losses.resolve(self.loss, ("regression",), "SVR")
+        return losses.resolve(self.loss, ("regression",), "SVR", epsilon=self.epsilon)
 
     def _lay_out(self, X: Any, coef: Array, support: Array, b: Array, numbers: Array | None = None) -> None:
         self._keep_support(X, support, numbers)
