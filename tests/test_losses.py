@@ -386,6 +386,70 @@ def test_envelope(loss, count, delta):
     )
 
 
+@scalar
+def test_facts_agree_with_the_core(loss):
+    """What Python says of a loss is what the core's struct has."""
+    one, core = np.ones(1), loss.core()
+    if loss.piecewise_linear:
+        core.smooth(one, one, one, one, 0.1)
+    else:
+        with pytest.raises(ValueError, match="not piecewise linear"):
+            core.smooth(one, one, one, one, 0.1)
+    assert core.single == (loss.name in ("hinge", "squared_hinge", "smoothed_hinge"))
+    z, y, _ = sample(loss)
+    steepest = np.abs(core.slope(1e6 * np.sign(z), y)).max()
+    assert np.isclose(steepest, loss.steepness) if np.isfinite(loss.steepness) else steepest > 1e5
+    curvature = core.curvature(z, y)
+    assert curvature.max() <= loss.smoothness if loss.smooth else not curvature.any()
+
+
+@scalar
+def test_boxes_are_the_loss(loss):
+    """ℓ(z) = Σ max(0, height (p − s z)), and ``sides`` counts the boxes that kernel machines make variables of."""
+    z, y, _ = sample(loss)
+    if not loss.piecewise_linear:
+        assert loss.sides == 0
+        with pytest.raises(NotImplementedError, match=loss.name):
+            loss.boxes(y)
+        return
+    s, p, heights = loss.boxes(y)
+    assert loss.sides in (0, len(heights))
+    assert_allclose(
+        sum(h * np.maximum(0, b - a * z) for a, b, h in zip(s, p, heights, strict=True)), loss.core().value(z, y)
+    )
+    if loss.sides:
+        assert set(heights) == {1.0}
+
+
+@scalar
+def test_flat_rows_have_no_loss(loss):
+    """Not even after moving as far as was said; a loss that does not know of any says so."""
+    z, y, _ = sample(loss)
+    for reach in (0.0, 0.1, 0.3):
+        flat = loss.flat(z, y, np.full(len(z), reach))
+        assert not flat.any() or loss.sides
+        for moved in (z - reach, z, z + reach):
+            assert loss.core().value(moved, y)[flat].max(initial=0.0) <= 1e-15
+    assert losses.Hinge().flat(np.array([2.0, 2.0]), np.array([1.0, -1.0]), np.array([0.5, 0.5])).tolist() == [
+        True,
+        False,
+    ]
+
+
+def test_links_of_whatever_is_given():
+    assert [name for name in LOSSES if losses.link_of(name)] == ["log", "multinomial"]
+    assert losses.link_of(losses.Log()) == "sigmoid"
+    assert losses.link_of("multinomial") == "softmax"
+    assert [losses.link_of(x) for x in ("nonsense", None, 3, ["log"], losses.Log, losses.Hinge())] == [None] * 6
+
+
+def test_a_loss_by_name_takes_the_parameters_of_the_estimator_that_it_has():
+    found = [losses.resolve(name, ("regression",), "SVR", epsilon=0.3) for name in ("epsilon_insensitive", "huber")]
+    assert found == [losses.EpsilonInsensitive(0.3), losses.Huber()]
+    own = losses.EpsilonInsensitive(0.1)
+    assert losses.resolve(own, ("regression",), "SVR", epsilon=0.3) == own
+
+
 def test_envelope_is_for_piecewise_linear_losses():
     one = np.ones(1)
     with pytest.raises(ValueError, match="not piecewise linear"):

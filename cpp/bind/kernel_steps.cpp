@@ -84,7 +84,7 @@ void define(nb::module_& m) {
     m.def("kernel_pegasos_steps", &pegasos<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),
           strict("change"), strict("y"), strict("weight"), strict("U"), strict("average"), strict("random"),
           strict("progress"), nb::kw_only(), "lam"_a, "t0"_a, "radius"_a, "feature"_a, "batch_size"_a,
-          "subgradient"_a, "bias_rate"_a = 1.0, "seed"_a);
+          "subgradient"_a, "bias_rate"_a, "seed"_a);
     m.def("kernel_sdca_steps", &sdca<Real>, "loss"_a, strict("K"), strict("rows"), strict("score"),
           strict("change"), strict("y"), strict("weight"), strict("u"), "sum"_a, "unit"_a, "feature"_a,
           "offset"_a);

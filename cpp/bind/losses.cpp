@@ -7,23 +7,32 @@
 #include "objects.hpp"
 #include "pegasos/core/bias.hpp"
 #include "pegasos/linear/envelope.hpp"
+#include "pegasos/linear/margin_lanes.hpp"
 
 namespace pegasos::bind {
 namespace {
 
-AnyLoss make_loss(const std::string& name, double parameter) {
-    SmoothedHinge smoothed;
-    smoothed.gamma = parameter;
-    return meaning<AnyLoss>("loss", name,
-                            {{"hinge", Hinge{}},
-                             {"squared_hinge", SquaredHinge{}},
-                             {"smoothed_hinge", smoothed},
-                             {"log", Log{}},
-                             {"epsilon_insensitive", EpsilonInsensitive{parameter}},
-                             {"squared_epsilon_insensitive", SquaredEpsilonInsensitive{parameter}},
-                             {"squared", Squared{}},
-                             {"huber", Huber{parameter}},
-                             {"quantile", Quantile{parameter}}});
+struct NamedLoss {
+    AnyLoss loss;
+    bool parametric;
+};
+
+AnyLoss make_loss(const std::string& name, std::optional<double> parameter) {
+    const double p = parameter.value_or(0.0);
+    const auto [loss, parametric] =
+        meaning<NamedLoss>("loss", name,
+                           {{"hinge", {Hinge{}, false}},
+                            {"squared_hinge", {SquaredHinge{}, false}},
+                            {"smoothed_hinge", {SmoothedHinge{{}, p}, true}},
+                            {"log", {Log{}, false}},
+                            {"epsilon_insensitive", {EpsilonInsensitive{p}, true}},
+                            {"squared_epsilon_insensitive", {SquaredEpsilonInsensitive{p}, true}},
+                            {"squared", {Squared{}, false}},
+                            {"huber", {Huber{p}, true}},
+                            {"quantile", {Quantile{p}, true}}});
+    if (parametric != parameter.has_value())
+        throw std::invalid_argument("loss '" + name + (parametric ? "' needs a" : "' has no") + " parameter");
+    return loss;
 }
 
 // out[i] = f(loss, a[i], y[i])
@@ -95,7 +104,7 @@ Piecewise piecewise_of(const LossObject& self) {
     return std::visit(
         [](const auto& l) -> Piecewise {
             if constexpr (PiecewiseLinear<std::decay_t<decltype(l)>>)
-                return piecewise(l);
+                return l.piecewise();
             else
                 throw std::invalid_argument("the loss is not piecewise linear");
         },
@@ -137,10 +146,15 @@ void register_losses(nb::module_& m) {
     nb::class_<LossObject>(m, "Loss")
         .def(
             "__init__",
-            [](LossObject* self, const std::string& name, double parameter) {
+            [](LossObject* self, const std::string& name, std::optional<double> parameter) {
                 new (self) LossObject{make_loss(name, parameter)};
             },
-            "name"_a, "parameter"_a = 0.0)
+            "name"_a, "parameter"_a.none())
+        .def_prop_ro("single",
+                     [](const LossObject& s) {
+                         return std::visit(
+                             [](const auto& l) { return MarginShaped<std::decay_t<decltype(l)>>; }, s.loss);
+                     })
         .def(
             "value",
             [](const LossObject& s, Vector<double> z, Vector<double> y) {
@@ -189,10 +203,8 @@ void register_losses(nb::module_& m) {
             "crammer_singer",
             [](Matrix<double> cost) {
                 check_shape(cost, std::int64_t(cost.shape(0)), std::int64_t(cost.shape(0)), "cost");
-                CrammerSinger l;
-                l.classes = int(cost.shape(0));
-                l.cost.assign(cost.data(), cost.data() + cost.size());
-                return JointLossObject{l};
+                return JointLossObject{
+                    CrammerSinger{int(cost.shape(0)), {cost.data(), cost.data() + cost.size()}}};
             },
             strict("cost"))
         .def_static(

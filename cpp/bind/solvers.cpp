@@ -158,21 +158,30 @@ void register_solvers(nb::module_& m) {
                double t0, std::int64_t batch_size, const std::string& sampling, double radius, bool average,
                bool random, const std::string& bias, double bias_start, double bias_rate, double feature,
                std::uint64_t seed) {
-                PegasosOptions o;
-                o.lam = lam, o.rate = rate, o.t0 = t0, o.batch_size = batch_size, o.radius = radius;
-                o.schedule = meaning<Schedule>("schedule", schedule,
-                                               {{"pegasos", Schedule::pegasos},
-                                                {"norma", Schedule::norma},
-                                                {"constant", Schedule::constant}});
-                o.average = average, o.random = random, o.feature = feature, o.seed = seed;
-                o.bias_start = bias_start, o.bias_rate = bias_rate;
-                o.bias = meaning<PegasosBias>("bias", bias,
-                                              {{"none", PegasosBias::none},
-                                               {"subgradient", PegasosBias::subgradient},
-                                               {"batch", PegasosBias::batch}});
+                const auto steps = meaning<Schedule>("schedule", schedule,
+                                                     {{"pegasos", Schedule::pegasos},
+                                                      {"norma", Schedule::norma},
+                                                      {"constant", Schedule::constant}});
+                const auto kind = meaning<PegasosBias>("bias", bias,
+                                                       {{"none", PegasosBias::none},
+                                                        {"subgradient", PegasosBias::subgradient},
+                                                        {"batch", PegasosBias::batch}});
                 if (batch_size < 1) throw std::invalid_argument("batch_size must be at least 1");
                 const Data d = read_data(rows, loss, targets, weight, total, first, count);
-                o.sampling = sampling_named(sampling, rows);
+                const PegasosOptions o{.lam = lam,
+                                       .schedule = steps,
+                                       .rate = rate,
+                                       .t0 = t0,
+                                       .batch_size = batch_size,
+                                       .sampling = sampling_named(sampling, rows),
+                                       .radius = radius,
+                                       .average = average,
+                                       .random = random,
+                                       .bias = kind,
+                                       .bias_start = bias_start,
+                                       .bias_rate = bias_rate,
+                                       .feature = feature,
+                                       .seed = seed};
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) { return make_pegasos(r, l, d.targets, d.weights, o); },
@@ -184,8 +193,7 @@ void register_solvers(nb::module_& m) {
             },
             "rows"_a, "loss"_a, strict("targets"), strict("weight").none(), "total"_a, "first"_a, "count"_a,
             nb::kw_only(), "lam"_a, "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a,
-            "average"_a, "random"_a, "bias"_a, "bias_start"_a = 0.0, "bias_rate"_a = 1.0, "feature"_a,
-            "seed"_a)
+            "average"_a, "random"_a, "bias"_a, "bias_start"_a, "bias_rate"_a, "feature"_a, "seed"_a)
         .def(
             "select",
             [](PegasosObject& s, const std::string& which) {
@@ -214,13 +222,17 @@ void register_solvers(nb::module_& m) {
                double total, int first, int count, Vector<double> squared_norms, double lam, double feature,
                bool multiplier, bool shrinking, int blocks, int threads, bool single,
                const std::string& sampling, std::uint64_t seed) {
-                SdcaOptions o;
-                o.lam = lam, o.feature = feature, o.multiplier = multiplier, o.shrinking = shrinking,
-                o.blocks = blocks;
-                o.threads = threads, o.single = single, o.seed = seed;
                 check_length(squared_norms, rows.rows(), "squared_norms");
                 const Data d = read_data(rows, loss, targets, weight, total, first, count);
-                o.sampling = sampling_named(sampling, rows);
+                const SdcaOptions o{.lam = lam,
+                                    .feature = feature,
+                                    .multiplier = multiplier,
+                                    .shrinking = shrinking,
+                                    .blocks = blocks,
+                                    .threads = threads,
+                                    .single = single,
+                                    .sampling = sampling_named(sampling, rows),
+                                    .seed = seed};
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(
                         [&](const auto& r) {

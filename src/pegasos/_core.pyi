@@ -138,7 +138,7 @@ def kernel_pegasos_steps(
     feature: float,
     batch_size: int,
     subgradient: bool,
-    bias_rate: float = 1.0,
+    bias_rate: float,
     seed: int,
 ) -> None: ...
 @overload
@@ -161,7 +161,7 @@ def kernel_pegasos_steps(
     feature: float,
     batch_size: int,
     subgradient: bool,
-    bias_rate: float = 1.0,
+    bias_rate: float,
     seed: int,
 ) -> None: ...
 @overload
@@ -220,7 +220,9 @@ def lasvm_leave(
 ) -> int: ...
 
 class Loss:
-    def __init__(self, name: str, parameter: float = 0.0) -> None: ...
+    def __init__(self, name: str, parameter: float | None) -> None: ...
+    @property
+    def single(self) -> bool: ...
     def value(self, z: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def slope(self, z: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def curvature(self, z: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]: ...
@@ -533,8 +535,8 @@ class Pegasos:
         average: bool,
         random: bool,
         bias: str,
-        bias_start: float = 0.0,
-        bias_rate: float = 1.0,
+        bias_start: float,
+        bias_rate: float,
         feature: float,
         seed: int,
     ) -> None: ...

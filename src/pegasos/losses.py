@@ -8,9 +8,10 @@ convex and never negative. Estimators take a name (``loss="hinge"``) for the def
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,20 +35,50 @@ __all__ = [
 ]
 
 Kind = Literal["margin", "regression", "joint"]
+Link = Literal["sigmoid", "softmax"]
+
+
+class Boxes(NamedTuple):
+    """ℓ(z) = Σ over boxes of the maximum of a (p − s z) over 0 ≤ a ≤ height; arrays are (boxes × rows)."""
+
+    s: np.ndarray
+    p: np.ndarray
+    heights: tuple[float, ...]
+
+
+class Liblinear(NamedTuple):
+    """A loss in LIBLINEAR's numbers of solvers.
+
+    ``written``: what a model file calls it, its own solver or one of the same labels, scores and probabilities;
+    ``written_for_two``: the same for two classes, where that is another. ``own``: the solvers that minimise it.
+    """
+
+    written: int
+    own: tuple[int, ...] = ()
+    written_for_two: int | None = None
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What all losses share: a name, a kind, and the core's object that computes them.
+    """What all losses share: a name, a kind, the core's object that computes them, and what others ask of them.
 
     ``smooth`` losses have a Lipschitz gradient with constant ``smoothness`` (Newton's method applies);
-    ``piecewise_linear`` ones have a dual that is a quadratic program over a box (the interior point method applies).
+    ``piecewise_linear`` ones have a dual that is a quadratic program over :meth:`boxes` (the interior point method
+    applies; the core's struct has ``piecewise``). ``link``: the function that makes probabilities of scores, if any.
+    ``liblinear``: what LIBLINEAR's files call the loss; None if they cannot hold it.
+
+    ``sides``: variables of a row in the quadratic program that SMO and its kin solve. 1: the program of the support
+    vector machine, a variable between 0 and the row's weight on the side of its label, with linear term y; 2: those of
+    the two boxes, one on each side of a tube; 0: other solvers are for this loss.
     """
 
     name: ClassVar[str]
     kind: ClassVar[Kind]
     piecewise_linear: ClassVar[bool] = False
     smooth: ClassVar[bool] = False
+    sides: ClassVar[Literal[0, 1, 2]] = 0
+    link: ClassVar[Link | None] = None
+    liblinear: ClassVar[Liblinear | None] = None
 
     @property
     def smoothness(self) -> float:
@@ -59,6 +90,14 @@ class Loss:
         """The largest slope; infinity for losses that grow with the square of a deviation."""
         return 1.0
 
+    def boxes(self, y: np.ndarray) -> Boxes:
+        """The boxes of a ``piecewise_linear`` loss, for these targets."""
+        raise NotImplementedError(f"loss {self.name!r} has no boxes")
+
+    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Rows whose loss is zero, and stays so if their score moves by ``reach``; none where that is not known."""
+        return np.zeros(len(z), dtype=bool)
+
     def core(self, n_classes: int = 2) -> _core.Loss | _core.JointLoss:
         """The C++ loss; ``n_classes`` matters to the joint losses only."""
         return self.scalar()
@@ -68,7 +107,13 @@ class Loss:
         if self.kind == "joint":
             raise TypeError(f"the loss {self.name!r} is one of all classes' scores")
         values = dataclasses.astuple(self)
-        return _core.Loss(self.name, float(values[0]) if values else 0.0)
+        return _core.Loss(self.name, float(values[0]) if values else None)
+
+
+def _two_sided(y: np.ndarray, epsilon: float, heights: tuple[float, float]) -> Boxes:
+    """A box for deviations above the target's tube, and one for those below."""
+    signs = np.broadcast_to(np.array([[1.0], [-1.0]]), (2, len(y)))
+    return Boxes(signs, np.stack([y - epsilon, -y - epsilon]), heights)
 
 
 def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
@@ -98,6 +143,16 @@ class Hinge(Loss):
     name: ClassVar[str] = "hinge"
     kind: ClassVar[Kind] = "margin"
     piecewise_linear: ClassVar[bool] = True
+    sides: ClassVar[Literal[0, 1, 2]] = 1
+    liblinear: ClassVar[Liblinear | None] = Liblinear(3, own=(3,))
+
+    def boxes(self, y: np.ndarray) -> Boxes:
+        """One: s = y, p = 1, of height 1."""
+        return Boxes(y[None], np.ones((1, len(y))), (1.0,))
+
+    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Rows beyond the margin."""
+        return np.asarray(y * z >= 1 + reach)
 
 
 @dataclass(frozen=True)
@@ -114,6 +169,7 @@ class SquaredHinge(Loss):
     name: ClassVar[str] = "squared_hinge"
     kind: ClassVar[Kind] = "margin"
     smooth: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(1, own=(1, 2, 5))
 
     @property
     def smoothness(self) -> float:
@@ -148,6 +204,7 @@ class SmoothedHinge(Loss):
     name: ClassVar[str] = "smoothed_hinge"
     kind: ClassVar[Kind] = "margin"
     smooth: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(1)
 
     def __post_init__(self) -> None:
         _positive(self, "gamma")
@@ -173,6 +230,8 @@ class Log(Loss):
     name: ClassVar[str] = "log"
     kind: ClassVar[Kind] = "margin"
     smooth: ClassVar[bool] = True
+    link: ClassVar[Link | None] = "sigmoid"
+    liblinear: ClassVar[Liblinear | None] = Liblinear(0, own=(0, 6, 7))
 
     @property
     def smoothness(self) -> float:
@@ -201,9 +260,19 @@ class EpsilonInsensitive(Loss):
     name: ClassVar[str] = "epsilon_insensitive"
     kind: ClassVar[Kind] = "regression"
     piecewise_linear: ClassVar[bool] = True
+    sides: ClassVar[Literal[0, 1, 2]] = 2
+    liblinear: ClassVar[Liblinear | None] = Liblinear(13, own=(13,))
 
     def __post_init__(self) -> None:
         _positive(self, "epsilon", zero=True)
+
+    def boxes(self, y: np.ndarray) -> Boxes:
+        """Two: s = +1, −1, p = y − ε, −y − ε, of height 1."""
+        return _two_sided(y, self.epsilon, (1.0, 1.0))
+
+    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
+        """Rows inside the tube."""
+        return np.asarray(np.abs(y - z) <= self.epsilon - reach)
 
 
 @dataclass(frozen=True)
@@ -226,6 +295,7 @@ class SquaredEpsilonInsensitive(Loss):
     name: ClassVar[str] = "squared_epsilon_insensitive"
     kind: ClassVar[Kind] = "regression"
     smooth: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(12, own=(11, 12))
 
     def __post_init__(self) -> None:
         _positive(self, "epsilon", zero=True)
@@ -255,6 +325,7 @@ class Squared(Loss):
     name: ClassVar[str] = "squared"
     kind: ClassVar[Kind] = "regression"
     smooth: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(12)
 
     @property
     def smoothness(self) -> float:
@@ -288,6 +359,7 @@ class Huber(Loss):
     name: ClassVar[str] = "huber"
     kind: ClassVar[Kind] = "regression"
     smooth: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(13)
 
     def __post_init__(self) -> None:
         _positive(self, "delta")
@@ -324,10 +396,15 @@ class Quantile(Loss):
     name: ClassVar[str] = "quantile"
     kind: ClassVar[Kind] = "regression"
     piecewise_linear: ClassVar[bool] = True
+    liblinear: ClassVar[Liblinear | None] = Liblinear(13)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tau, Real) or isinstance(self.tau, bool) or not 0 < self.tau < 1:
             raise ValueError(f"Quantile: tau={self.tau!r} must lie strictly between 0 and 1")
+
+    def boxes(self, y: np.ndarray) -> Boxes:
+        """Two: s = +1, −1, p = y, −y, of heights τ and 1 − τ."""
+        return _two_sided(y, 0.0, (self.tau, 1 - self.tau))
 
     @property
     def steepness(self) -> float:
@@ -357,6 +434,7 @@ class CrammerSinger(Loss):
     cost: tuple[tuple[float, ...], ...] | None = None
     name: ClassVar[str] = "crammer_singer"
     kind: ClassVar[Kind] = "joint"
+    liblinear: ClassVar[Liblinear | None] = Liblinear(4, own=(4,), written_for_two=3)
 
     def __post_init__(self) -> None:
         if self.cost is None:
@@ -403,6 +481,8 @@ class Multinomial(Loss):
     name: ClassVar[str] = "multinomial"
     kind: ClassVar[Kind] = "joint"
     smooth: ClassVar[bool] = True
+    link: ClassVar[Link | None] = "softmax"
+    liblinear: ClassVar[Liblinear | None] = Liblinear(4, written_for_two=0)
 
     @property
     def smoothness(self) -> float:
@@ -433,17 +513,47 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
+class Which:
+    """An attribute of a class: the names of those losses that have what it needs."""
+
+    def __init__(self, suits: Callable[[type[Loss]], bool]) -> None:
+        self.suits = suits
+
+    def __get__(self, instance: object, owner: type | None = None) -> tuple[str, ...]:
+        return tuple(name for name, cls in LOSSES.items() if self.suits(cls))
+
+
 #: What other libraries call some of them.
 _ELSEWHERE: dict[str, str] = {"log_loss": "log", "squared_error": "squared", "logistic": "log", "pinball": "quantile"}
 
 
-def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str) -> Loss:
-    """The loss object that a user's ``loss`` means, refused unless its kind is one of ``kinds``."""
+def link_of(loss: object) -> Link | None:
+    """The link of what a user gave as ``loss``; None if that is no loss, or has none."""
+    known = LOSSES.get(loss, Loss) if isinstance(loss, str) else type(loss)
+    return known.link if issubclass(known, Loss) else None
+
+
+def with_link(kinds: tuple[Kind, ...]) -> str:
+    """In words for messages: the losses of these kinds that have probabilities."""
+    return " or ".join(f"loss={name!r}" for name, cls in LOSSES.items() if cls.link and cls.kind in kinds)
+
+
+def fields_of(loss: type[Loss]) -> tuple[str, ...]:
+    """The names of a loss's parameters."""
+    return tuple(field.name for field in dataclasses.fields(loss))
+
+
+def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str, **given: Any) -> Loss:
+    """The loss object that a user's ``loss`` means, refused unless its kind is one of ``kinds``.
+
+    ``given``: parameters of the estimator; a loss called by its name takes those that it has.
+    """
     accepted = [name for name, cls in LOSSES.items() if cls.kind in kinds]
     if isinstance(loss, Loss):
         found = loss
     elif isinstance(loss, str) and loss in LOSSES:
-        found = LOSSES[loss]()
+        cls = LOSSES[loss]
+        found = cls(**{name: value for name, value in given.items() if name in fields_of(cls)})
     else:
         if isinstance(loss, type) and issubclass(loss, Loss):
             hint = f" (did you mean {loss.__name__}(), with parentheses?)"

@@ -14,14 +14,17 @@ COMMON = {"weight": None, "total": 6.0, "first": 0, "count": 1, "lam": 0.1, "fea
 
 def pegasos(loss=None, targets=Y, **changes):
     options = {"schedule": "pegasos", "rate": 0.0, "t0": 0.0, "batch_size": 1, "sampling": "permutation"}
-    options |= {"radius": 0.0, "average": False, "random": False, "bias": "none"} | COMMON | changes
-    return _core.Pegasos(_core.Rows.dense(X), loss or _core.Loss("hinge"), targets, **options)
+    options |= {"radius": 0.0, "average": False, "random": False, "bias": "none", "bias_start": 0.0}
+    options |= {"bias_rate": 1.0} | COMMON | changes
+    given = {name: value for name, value in options.items() if value is not ...}
+    return _core.Pegasos(_core.Rows.dense(X), loss or _core.Loss("hinge", None), targets, **given)
 
 
 def sdca(loss=None, targets=Y, **changes):
     options = {"squared_norms": (X**2).sum(axis=1), "multiplier": False, "shrinking": True, "blocks": 0, "threads": 1}
     options |= {"single": False, "sampling": "permutation"} | COMMON | changes
-    return _core.Sdca(_core.Rows.dense(X), loss or _core.Loss("hinge"), targets, **options)
+    given = {name: value for name, value in options.items() if value is not ...}
+    return _core.Sdca(_core.Rows.dense(X), loss or _core.Loss("hinge", None), targets, **given)
 
 
 def kernel_rows(name, degree=3):
@@ -41,7 +44,9 @@ def kernel_rows(name, degree=3):
         ),
         (lambda: _core.epoch_order(6, 7, 0, 0), "sampling 7 is none of 0 .iid., 1 .fixed., 2 .permutation., 3"),
         (lambda: _core.epoch_order(6, -1, 0, 0), "sampling -1 is none of"),
-        (lambda: _core.Loss("hinges"), "loss 'hinges' is none of hinge, squared_hinge, .*, quantile$"),
+        (lambda: _core.Loss("hinges", None), "loss 'hinges' is none of hinge, squared_hinge, .*, quantile$"),
+        (lambda: _core.Loss("huber", None), "loss 'huber' needs a parameter"),
+        (lambda: _core.Loss("hinge", 0.1), "loss 'hinge' has no parameter"),
         (lambda: kernel_rows("rbff"), "kernel 'rbff' is none of linear, poly, sigmoid, rbf, laplacian, chi2"),
         (lambda: kernel_rows("poly", degree=-1), "degree must be at least 0"),
         (lambda: pegasos(batch_size=0), "batch_size must be at least 1"),
@@ -52,6 +57,15 @@ def kernel_rows(name, degree=3):
 )
 def test_unknown_words_and_codes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call", [lambda: _core.Loss("huber"), lambda: sdca(shrinking=...), lambda: pegasos(bias_rate=...)]
+)
+def test_the_core_has_no_defaults_of_its_own(call):
+    """Those are written once, in Python."""
+    with pytest.raises(TypeError):
         call()
 
 

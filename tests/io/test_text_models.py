@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import pegasos
 from pegasos import LinearSVC, LinearSVR, io
-from pegasos.losses import Hinge, Huber
+from pegasos.losses import Huber, Loss
 
 MCSVM_CS = 4
 DIGITS = load_digits(return_X_y=True)
@@ -243,8 +243,8 @@ def test_what_cannot_be_written(write, tmp_path):
 
 
 def test_liblinear_has_no_number_for_other_losses(tmp_path):
-    class Mine(Hinge):
-        name = "mine"
+    class Mine(Loss):
+        name, kind = "mine", "margin"
 
     model = LinearSVC().fit([[0.0], [1.0]], [0, 1]).set_params(loss=Mine())
     with pytest.raises(ValueError, match="loss 'mine' cannot be written as a LIBLINEAR model, which knows hinge"):

@@ -632,6 +632,7 @@ def test_the_core_refuses_arrays_that_do_not_fit():
     }
     pegasos = {"U": np.zeros(m), "average": np.zeros((2, 0)), "random": np.zeros((2, 0)), "progress": np.ones(13)}
     options = {"lam": 1.0, "t0": 0.0, "radius": 0.0, "feature": 0.0, "batch_size": 1, "subgradient": False, "seed": 0}
+    options |= {"bias_rate": 1.0}
     _core.kernel_pegasos_steps(loss, **good, **pegasos, **options)
     sdca = {"u": np.zeros(m), "sum": 0.0, "unit": 1.0, "feature": 0.0, "offset": 0.0}
     _core.kernel_sdca_steps(loss, **good, **sdca)

@@ -4,6 +4,8 @@
 //   value(s, y), slopes(s, y, g)     ℓ(s) and g = −∇ℓ(s)
 //   conjugate(u, y)                  the loss's part of the dual objective
 //   dual_step(u0, s, y, q, u, work)  the maximiser of  conjugate(u) − ⟨s, u − u0⟩ − (q/2)‖u − u0‖²,  q > 0
+//   settled(s, u, y, slack)          u stays optimal while every score moves by at most slack; a loss that cannot
+//                                    tell leaves it out
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,7 +20,7 @@ namespace pegasos {
 // δ = 0/1). δ(y, y) = 0, δ ≥ 0. The maximiser is the true label where it ties, then the lowest index.
 // conjugate = ⟨α, δ(y, ·)⟩.
 struct CrammerSinger {
-    int classes = 0;
+    int classes;
     std::vector<double> cost;  // classes × classes, row = true label
 
     const double* costs(std::int32_t y) const { return cost.data() + std::int64_t(y) * classes; }
@@ -64,11 +66,17 @@ struct CrammerSinger {
         }
         for (int r = 0; r < classes; ++r) u[r] = (r == y) - std::max(0.0, p[r] - level);
     }
+    // Moving every score by slack changes a difference of two by at most 2 slack.
+    bool settled(const double* s, const double* u, std::int32_t y, double slack) const {
+        for (int r = 0; r < classes; ++r)
+            if (u[r] != 0 || (r != y && costs(y)[r] + s[r] - s[y] + 2 * slack >= 0)) return false;
+        return true;
+    }
 };
 
 // ℓ = log Σ_r e^{s_r − s_y} (2011 paper, Eq. 21);  g = e_y − softmax(s);  conjugate = entropy(α).
 struct Multinomial {
-    int classes = 0;
+    int classes;
 
     double value(const double* s, std::int32_t y) const {
         const double top = *std::max_element(s, s + classes);

@@ -9,6 +9,15 @@
 //
 // A row of weight c uses the same formulas: its dual variable is c·u with u in the unit domain, and q is
 // multiplied by c.
+//
+// Some solvers need more of a loss, and ask whether it has it:
+//
+//   drift(u, z, y)          how far the score has moved since a step of its own left it on a kink
+//   piecewise()             ℓ as a maximum of (y − z)u − ε|u|: Newton's method on envelopes, linear/envelope.hpp
+//   margin_shape()          ℓ as a maximum of a (1 − yz) − (bend/2) a²: visits in single precision,
+//                           linear/margin_lanes.hpp
+//
+// Parameters have no defaults here: those are in src/pegasos/losses.py.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,6 +34,17 @@ inline double soft_threshold(double t, double k) { return t > k ? t - k : t < -k
 struct Drift {
     double squares = 0, count = 0;
     void operator+=(const Drift& other) { squares += other.squares, count += other.count; }
+};
+
+// ℓ(z) = max over lo ≤ u ≤ hi of (y − z)u − ε|u|, where by_sign means lo = min(0, y), hi = max(0, y), ε = 0.
+struct Piecewise {
+    bool by_sign;
+    double lo, hi, epsilon;
+};
+
+// ℓ(z) = max over 0 ≤ a ≤ most of a (1 − yz) − (bend/2) a², u = ya.
+struct MarginShape {
+    float bend, most;
 };
 
 // Margin losses are functions of the margin yz, with dual variable a = y u; these are their shared borders.
@@ -58,6 +78,8 @@ struct Hinge : MarginLoss<Hinge> {
         const double a = y * u;
         return a > 0 && a < 1 ? Drift{(1 - y * z) * (1 - y * z), 1} : Drift{};
     }
+    Piecewise piecewise() const { return {true, 0, 0, 0}; }
+    MarginShape margin_shape() const { return {0, 1}; }
 };
 
 // ℓ = max(0, 1 − yz)²;  −ℓ*(−u) = a − a²/4 on a ≥ 0.
@@ -70,11 +92,12 @@ struct SquaredHinge : MarginLoss<SquaredHinge> {
         return std::max(0.0, a0 + (1 - s - a0 / 2) / (q + 0.5));
     }
     double most() const { return infinity; }
+    MarginShape margin_shape() const { return {0.5f, std::numeric_limits<float>::infinity()}; }
 };
 
 // ℓ = 0 for yz ≥ 1,  1 − yz − γ/2 for yz ≤ 1 − γ,  (1 − yz)²/(2γ) between;  −ℓ*(−u) = a − γa²/2 on [0, 1].
 struct SmoothedHinge : MarginLoss<SmoothedHinge> {
-    double gamma = 1.0;
+    double gamma;
     double at(double s) const {
         return s >= 1 ? 0.0 : s <= 1 - gamma ? 1 - s - gamma / 2 : (1 - s) * (1 - s) / (2 * gamma);
     }
@@ -84,6 +107,7 @@ struct SmoothedHinge : MarginLoss<SmoothedHinge> {
     double step(double a0, double s, double q) const {
         return std::clamp(a0 + (1 - s - gamma * a0) / (q + gamma), 0.0, 1.0);
     }
+    MarginShape margin_shape() const { return {float(gamma), 1}; }
 };
 
 // ℓ = log(1 + e^{−yz});  −ℓ*(−u) = −a ln a − (1 − a) ln(1 − a) on [0, 1].
@@ -123,7 +147,7 @@ struct Log : MarginLoss<Log> {
 
 // ℓ = max(0, |y − z| − ε);  −ℓ*(−u) = yu − ε|u| on [−1, 1].  At |y − z| = ε the slope is 0.
 struct EpsilonInsensitive {
-    double epsilon = 0.1;
+    double epsilon;
     double value(double z, double y) const { return std::max(0.0, std::abs(y - z) - epsilon); }
     double slope(double z, double y) const { return y - z > epsilon ? 1.0 : z - y > epsilon ? -1.0 : 0.0; }
     double curvature(double, double) const { return 0.0; }
@@ -133,11 +157,12 @@ struct EpsilonInsensitive {
     double dual_step(double u0, double z, double y, double q) const {
         return std::clamp(soft_threshold(u0 + (y - z) / q, epsilon / q), -1.0, 1.0);
     }
+    Piecewise piecewise() const { return {false, -1, 1, epsilon}; }
 };
 
 // ℓ = max(0, |y − z| − ε)²;  −ℓ*(−u) = yu − ε|u| − u²/4 on R.
 struct SquaredEpsilonInsensitive {
-    double epsilon = 0.1;
+    double epsilon;
     double value(double z, double y) const {
         const double r = std::max(0.0, std::abs(y - z) - epsilon);
         return r * r;
@@ -165,7 +190,7 @@ struct Squared {
 
 // ℓ = r²/2 for |r| ≤ δ, δ|r| − δ²/2 beyond, r = y − z;  −ℓ*(−u) = yu − u²/2 on [−δ, δ].
 struct Huber {
-    double delta = 1.35;
+    double delta;
     double value(double z, double y) const {
         const double r = std::abs(y - z);
         return r <= delta ? r * r / 2 : delta * r - delta * delta / 2;
@@ -182,7 +207,7 @@ struct Huber {
 
 // ℓ = τ max(0, r) + (1 − τ) max(0, −r), r = y − z;  −ℓ*(−u) = yu on [τ − 1, τ].  At r = 0 the slope is 0.
 struct Quantile {
-    double tau = 0.5;
+    double tau;
     double value(double z, double y) const { return y > z ? tau * (y - z) : (1 - tau) * (z - y); }
     double slope(double z, double y) const { return y > z ? tau : y < z ? tau - 1 : 0.0; }
     double curvature(double, double) const { return 0.0; }
@@ -192,6 +217,7 @@ struct Quantile {
     double dual_step(double u0, double z, double y, double q) const {
         return std::clamp(u0 + (y - z) / q, tau - 1, tau);
     }
+    Piecewise piecewise() const { return {false, tau - 1, tau, 0}; }
 };
 
 using AnyLoss = std::variant<Hinge, SquaredHinge, SmoothedHinge, Log, EpsilonInsensitive,

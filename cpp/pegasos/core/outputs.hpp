@@ -23,6 +23,8 @@ namespace pegasos {
 
 template <class Loss>
 concept Drifting = requires(const Loss& loss) { loss.drift(0.0, 0.0, 0.0); };
+template <class Loss>
+concept Settling = requires(const Loss& loss) { loss.settled(nullptr, nullptr, 0, 0.0); };
 
 template <class Loss>
 struct Single {
@@ -135,14 +137,8 @@ struct Joint {
         gap[0] += c * mine;
         return mine;
     }
-    // Moving every score by slack changes a difference of two by at most 2 slack.
     bool settled(int64_t i, const double* z, const double* u, double slack) const {
-        if constexpr (std::is_same_v<Loss, CrammerSinger>) {
-            const std::int32_t y = label[i];
-            for (int l = 0; l < loss.classes; ++l)
-                if (u[l] != 0 || (l != y && loss.costs(y)[l] + z[l] - z[y] + 2 * slack >= 0)) return false;
-            return true;
-        }
+        if constexpr (Settling<Loss>) return loss.settled(z, u, label[i], slack);
         return false;
     }
 };

@@ -3,13 +3,7 @@
 //   ψ(z) = max_u −ℓ*(−u) − zu − (δ/2)(u − u0)²,   ψ′(z) = −u(z)
 //
 // It is smooth, at most δ(u − u0)²/2 below ℓ, and its slopes u are always dual feasible. The losses it is for
-// share one form, ℓ(z) = max over lo ≤ u ≤ hi of (y − z)u − ε|u|:
-//
-//   hinge                lo = min(0, y),  hi = max(0, y),  ε = 0      (y = ±1)
-//   ε-insensitive        lo = −1,         hi = 1
-//   quantile             lo = τ − 1,      hi = τ,          ε = 0
-//
-// so that u(z) is u0 + (y − z)/δ, pulled towards 0 by ε/δ and clipped. ψ″ is 1/δ where u lies inside a piece
+// share the form of core/losses.hpp's Piecewise, ℓ(z) = max over lo ≤ u ≤ hi of (y − z)u − ε|u|, so that u(z) is u0 + (y − z)/δ, pulled towards 0 by ε/δ and clipped. ψ″ is 1/δ where u lies inside a piece
 // on which that is linear, and 0 where u sits in a corner.
 #pragma once
 #include <cstdint>
@@ -18,16 +12,8 @@
 
 namespace pegasos {
 
-struct Piecewise {
-    bool by_sign;            // of y: the hinge
-    double lo, hi, epsilon;  // the others
-};
-inline Piecewise piecewise(const Hinge&) { return {true, 0, 0, 0}; }
-inline Piecewise piecewise(const EpsilonInsensitive& l) { return {false, -1, 1, l.epsilon}; }
-inline Piecewise piecewise(const Quantile& l) { return {false, l.lower(0), l.upper(0), 0}; }
-
 template <class Loss>
-concept PiecewiseLinear = requires(const Loss& l) { piecewise(l); };
+concept PiecewiseLinear = requires(const Loss& l) { l.piecewise(); };
 
 // The rows of a problem: scores, targets, weights h and centres u0.
 struct EnvelopeRows {

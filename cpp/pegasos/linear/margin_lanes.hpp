@@ -4,28 +4,18 @@
 //
 //   ℓ(z) = max of a (1 − yz) − (bend/2) a²  over  0 ≤ a ≤ most,   u = ya
 //
-// is the hinge loss (bend 0, most 1), the smoothed hinge loss (bend γ, most 1) and the squared hinge loss
-// (bend ½, most ∞). Sums over rows are double. linear/sdca.hpp drives it; solvers/linear/stochastic.py says where it is exact
-// enough.
+// is what the losses it is for have in common (core/losses.hpp, MarginShape). Sums over rows are double.
+// linear/sdca.hpp drives it; solvers/linear/dual_ascent.py says where it is exact enough.
 #pragma once
 #include <cstdint>
-#include <limits>
 
 #include "pegasos/core/losses.hpp"
 #include "pegasos/core/rows.hpp"
 
 namespace pegasos {
 
-struct MarginShape {
-    float bend, most;
-};
-constexpr MarginShape margin_shape(const Hinge&) { return {0, 1}; }
-constexpr MarginShape margin_shape(const SmoothedHinge& loss) { return {float(loss.gamma), 1}; }
-constexpr MarginShape margin_shape(const SquaredHinge&) {
-    return {0.5f, std::numeric_limits<float>::infinity()};
-}
 template <class Loss>
-concept MarginShaped = requires(const Loss& loss) { margin_shape(loss); };
+concept MarginShaped = requires(const Loss& loss) { loss.margin_shape(); };
 
 // What a visit is given and what it leaves; pointers lead to as many numbers as there are lanes.
 struct MarginVisit {

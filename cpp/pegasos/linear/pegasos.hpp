@@ -34,18 +34,18 @@ enum class PegasosBias { none, subgradient, batch };
 enum class Iterate { last, average, suffix, first_random, second_random };
 
 struct PegasosOptions {
-    double lam = 1;
-    Schedule schedule = Schedule::pegasos;
-    double rate = 0;  // NORMA's p, SGD's η
-    double t0 = 0;    // in rows
-    int64_t batch_size = 1;
-    Sampling sampling = Sampling::permutation;
-    double radius = 0;  // project onto ‖w‖ ≤ radius; 0: never
-    bool average = false, random = false;
-    PegasosBias bias = PegasosBias::none;
-    double bias_start = 0, bias_rate = 1;  // learnt by sub-gradients, with steps of bias_rate/√t
-    double feature = 0;
-    std::uint64_t seed = 0;
+    double lam;
+    Schedule schedule;
+    double rate;  // NORMA's p, SGD's η
+    double t0;    // in rows
+    int64_t batch_size;
+    Sampling sampling;
+    double radius;  // project onto ‖w‖ ≤ radius; 0: never
+    bool average, random;
+    PegasosBias bias;
+    double bias_start, bias_rate;  // learnt by sub-gradients, with steps of bias_rate/√t
+    double feature;
+    std::uint64_t seed;
 };
 
 class PegasosBase : public Solver {

@@ -30,15 +30,15 @@
 namespace pegasos {
 
 struct SdcaOptions {
-    double lam = 1;
-    double feature = 0;       // value of the constant feature
-    bool multiplier = false;  // take its weight over into the offset after every epoch
-    bool shrinking = true;
-    int blocks = 0;  // 0: one row after the other; else the number of logical blocks of linear/block_sdca.hpp
-    int threads = 1;
-    bool single = false;  // single precision, if the output is one-vs-rest and the loss has a MarginShape
-    Sampling sampling = Sampling::permutation;
-    std::uint64_t seed = 0;
+    double lam;
+    double feature;   // value of the constant feature
+    bool multiplier;  // take its weight over into the offset after every epoch
+    bool shrinking;
+    int blocks;  // 0: one row after the other; else the number of logical blocks of linear/block_sdca.hpp
+    int threads;
+    bool single;  // single precision, if the output is one-vs-rest and the loss has a MarginShape
+    Sampling sampling;
+    std::uint64_t seed;
 };
 
 class SdcaBase : public Solver {
@@ -324,7 +324,7 @@ class SdcaSolver final : public SdcaState<Rows, Output, Real> {
         sums_.assign(2 * L, 0.0);
         std::copy_n(this->offset_.begin(), L, numbers_.begin());
         std::fill_n(numbers_.begin() + L, this->outputs(), 1.0f);
-        lanes_.shape = margin_shape(this->ops_.out.loss);
+        lanes_.shape = this->ops_.out.loss.margin_shape();
         lanes_.W = this->W_.data(), lanes_.bias = &this->W_[this->ops_.rows.cols * L];
         lanes_.offset = numbers_.data(), lanes_.used = numbers_.data() + L;
         lanes_.value = sums_.data(), lanes_.gap = sums_.data() + L;

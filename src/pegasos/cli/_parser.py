@@ -165,7 +165,7 @@ def _predict(commands: Any) -> None:
         type=int,
         choices=(0, 1),
         default=0,
-        help="1: probabilities beside each label, as LIBLINEAR writes them (log and multinomial losses)",
+        help="1: probabilities beside each label, as LIBLINEAR writes them, where the loss has them",
     )
     kind.add_argument("--scores", action="store_true", help="scores beside each label")
     _add_blocks(p)

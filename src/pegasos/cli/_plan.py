@@ -11,19 +11,17 @@ from pegasos import losses, solvers
 from pegasos.cli import _spec
 from pegasos.cli._labels import label_from_text
 
-#: LIBLINEAR's solver types and the loss each minimises.
-_TYPES = {
-    0: "log",
-    1: "squared_hinge",
-    2: "squared_hinge",
-    3: "hinge",
-    4: "crammer_singer",
-    7: "log",
-    11: "squared_epsilon_insensitive",
-    12: "squared_epsilon_insensitive",
-    13: "epsilon_insensitive",
-}
+#: LIBLINEAR's solver types that have no counterpart here, and why.
 _NO_COUNTERPART = {5: "L1 regularisation", 6: "L1 regularisation", 21: "one-class machines"}
+#: … and the others, with the loss that each minimises.
+_TYPES = dict(
+    sorted(
+        (number, name)
+        for name, cls in losses.LOSSES.items()
+        for number in (cls.liblinear.own if cls.liblinear else ())
+        if number not in _NO_COUNTERPART
+    )
+)
 #: The options of kernel machines, and the kernels that each is for.
 _KERNEL_OPTIONS = {
     "gamma": ("poly", "rbf", "sigmoid", "laplacian", "chi2"),
@@ -32,7 +30,7 @@ _KERNEL_OPTIONS = {
     "cache_size": ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"),
 }
 _NAMED = ", ".join(("auto", *solvers.KERNEL_SOLVERS))
-_TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
+_TUBES = tuple(name for name, cls in losses.LOSSES.items() if "epsilon" in losses.fields_of(cls))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ EXAMPLES = """\
   pegasos train heart.svm -m heart.model --kernel rbf --gamma 0.1 -c 10"""
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
+#: What --loss can be; the defaults come first.
+LOSSES = ("hinge", "squared_hinge", "smoothed_hinge", "log", "crammer_singer", "multinomial")
+REGRESSION_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile")
 INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search", "none")
 
 
@@ -32,15 +35,17 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     kind.add_talking(group, json="the run record")
 
 
+def _choice(names: tuple[str, ...]) -> str:
+    return ", ".join((f"{names[0]} (default)", *names[1:]))
+
+
 def _problem(add: Any) -> None:
     add("-c", "--C", dest="C", metavar="C", type=kind.positive, help="weight of the losses (default 1)")
     add("--lam", metavar="LAMBDA", type=kind.positive, help="λ = 1/(C · rows), in place of -c")
     add(
         "--loss",
         metavar="LOSS",
-        help="hinge (default), squared_hinge, smoothed_hinge, log, crammer_singer, multinomial; with --regression "
-        "epsilon_insensitive (default), squared_epsilon_insensitive, squared, huber, quantile. "
-        "Parameters: huber:delta=2",
+        help=f"{_choice(LOSSES)}; with --regression {_choice(REGRESSION_LOSSES)}. Parameters: huber:delta=2",
     )
     add("--regression", action="store_true", help="real targets in place of classes")
     add(

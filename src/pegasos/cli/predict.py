@@ -54,6 +54,7 @@ def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str
 
     from pegasos.cli._judge import called
     from pegasos.cli._labels import label_text
+    from pegasos.losses import LOSSES
 
     if not hasattr(model, "classes_"):
         if args.probabilities or args.scores:
@@ -70,7 +71,8 @@ def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str
         return names[index]
 
     if args.probabilities and not hasattr(model, "predict_proba"):
-        remedy = "use --scores" if kernel else "train with --loss log or --loss multinomial, or use --scores"
+        able = " or ".join(f"--loss {name}" for name, cls in LOSSES.items() if cls.link)
+        remedy = "use --scores" if kernel else f"train with {able}, or use --scores"
         raise Failure(f"{args.model}: has no probabilities; {remedy}")
 
     def lines(X: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pegasos.estimators.base import all_or_nothing, class_probabilities
 from pegasos.estimators.linear_model import LinearModel
 from pegasos.estimators.partial_fit import Stream
 from pegasos.fit.loop import Callback
-from pegasos.losses import CrammerSinger, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.losses import CrammerSinger, Loss
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes, real_targets
 from pegasos.rows.views import Array, encode_labels, row_weights
@@ -24,12 +24,12 @@ __all__ = ["LinearSVC", "LinearSVR"]
 
 
 def _has_probabilities(model: Any) -> bool:
-    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
-    if name in ("log", "multinomial") and model.multi_class == "ovr":
+    if losses.link_of(model.loss) and model.multi_class == "ovr":
         return True
+    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
     raise AttributeError(
-        f"predict_proba needs loss='log' or loss='multinomial', not {name!r}. For probabilities from this loss wrap "
-        "the estimator in sklearn.calibration.CalibratedClassifierCV."
+        f"predict_proba needs {losses.with_link(('margin', 'joint'))}, not {name!r}. For probabilities from this loss "
+        "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
     )
 
 
@@ -302,8 +302,7 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         from scipy.special import softmax  # takes as long to import as all the rest of this module
 
         scores = self.decision_function(X)
-        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
-        if scores.ndim == 2 and name == "multinomial":
+        if scores.ndim == 2 and losses.link_of(self.loss) == "softmax":
             return np.asarray(softmax(scores, axis=1))
         return class_probabilities(scores)
 
@@ -405,11 +404,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         self._check_number("epsilon", low=0, strict=False)
 
     def _loss(self) -> Loss:
-        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
-            return EpsilonInsensitive(self.epsilon)
-        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
-            return SquaredEpsilonInsensitive(self.epsilon)
-        return losses.resolve(self.loss, ("regression",), "LinearSVR")
+        return losses.resolve(self.loss, ("regression",), "LinearSVR", epsilon=self.epsilon)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

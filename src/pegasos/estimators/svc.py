@@ -35,12 +35,13 @@ from pegasos.util.threads import thread_count
 
 
 def _has_probabilities(model: Any) -> bool:
-    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
+    linked = losses.link_of(model.loss) == "sigmoid"
     several = len(getattr(model, "classes_", ())) > 2
-    if name == "log" and (model.multi_class == "ovr" or not several):
+    if linked and (model.multi_class == "ovr" or not several):
         return True
-    needs = "predict_proba needs loss='log', and multi_class='ovr' if there are more than two classes"
-    if name == "log":
+    wanted = losses.with_link(("margin",))
+    needs = f"predict_proba needs {wanted}, and multi_class='ovr' if there are more than two classes"
+    if linked:
         raise AttributeError(f"{needs}: there are {len(model.classes_)}. Fit with multi_class='ovr'.")
     what = f"{needs}, or for" if "loss" in model.get_params(deep=False) else "For"
     raise AttributeError(

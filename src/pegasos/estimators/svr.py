@@ -14,7 +14,7 @@ from pegasos.estimators.base import all_or_nothing
 from pegasos.estimators.kernel_model import KernelModel, biases, takes_rows
 from pegasos.fit.loop import Callback
 from pegasos.kernels.functions import KernelFunction
-from pegasos.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from pegasos.losses import Loss
 from pegasos.problems.kernel import Coefficients
 from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
@@ -186,11 +186,7 @@ n_features_in_, feature_names_in_
         self._check_number("epsilon", low=0, strict=False)
 
     def _loss(self) -> Loss:
-        if isinstance(self.loss, str) and self.loss == "epsilon_insensitive":
-            return EpsilonInsensitive(self.epsilon)
-        if isinstance(self.loss, str) and self.loss == "squared_epsilon_insensitive":
-            return SquaredEpsilonInsensitive(self.epsilon)
-        return losses.resolve(self.loss, ("regression",), "SVR")
+        return losses.resolve(self.loss, ("regression",), "SVR", epsilon=self.epsilon)
 
     def _lay_out(self, X: Any, coef: Array, support: Array, b: Array, numbers: Array | None = None) -> None:
         self._keep_support(X, support, numbers)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pegasos import _core
-from pegasos.losses import EpsilonInsensitive, Loss
+from pegasos.losses import Loss
 from pegasos.rows.views import Array
 
 #: What is left of the balance Σ c u = 0 of dual variables by rounding, relative to their sums.
@@ -33,7 +33,7 @@ class Part:
     @property
     def size(self) -> int:
         """Variables of the quadratic program."""
-        return 2 * self.m if isinstance(self.loss, EpsilonInsensitive) else self.m
+        return self.loss.sides * self.m
 
     @cached_property
     def row(self) -> Array:
@@ -43,9 +43,8 @@ class Part:
     @cached_property
     def t(self) -> Array:
         """The linear term of the dual."""
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.concatenate([self.y - self.loss.epsilon, self.y + self.loss.epsilon])
-        return self.y
+        boxes = self.loss.boxes(self.y)
+        return np.asarray(boxes.s * boxes.p).ravel()
 
     @cached_property
     def lo(self) -> Array:
@@ -59,10 +58,10 @@ class Part:
 
     @cached_property
     def _box(self) -> tuple[Array, Array]:
-        room, none = self.C * self.weight, np.zeros(self.m)
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.concatenate([none, -room]), np.concatenate([room, none])
-        return np.where(self.y > 0, none, -room), np.where(self.y > 0, room, none)
+        boxes, room = self.loss.boxes(self.y), self.C * self.weight
+        heights = np.concatenate([height * room for height in boxes.heights])
+        above = (boxes.s > 0).ravel()
+        return np.where(above, 0.0, -heights), np.where(above, heights, 0.0)
 
     def forget(self) -> None:
         """Give up what can be made again: of a thousand parts it fills the memory."""
@@ -89,9 +88,7 @@ class Part:
 
     def flat(self, scores: Array, reach: Array) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
-        if isinstance(self.loss, EpsilonInsensitive):
-            return np.asarray((np.abs(self.y - scores) <= self.loss.epsilon - reach) | (self.weight == 0))
-        return np.asarray((self.y * scores >= 1 + reach) | (self.weight == 0))
+        return np.asarray(self.loss.flat(scores, self.y, reach) | (self.weight == 0))
 
     @property
     def shares(self) -> Array:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, TypeGuard, TypeVar
 import numpy as np
 
 from pegasos.fit.engine import Engine, Options
-from pegasos.losses import LOSSES
+from pegasos.losses import Which
 from pegasos.problems.base import M
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem
@@ -20,7 +20,7 @@ Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
 SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
-SCALAR_LOSSES = tuple(name for name, cls in LOSSES.items() if cls.kind != "joint")
+SCALAR_LOSSES = Which(lambda loss: loss.kind != "joint")
 
 
 P_contra = TypeVar("P_contra", contravariant=True)
@@ -45,7 +45,7 @@ class Solver:
     name: ClassVar[str]
     #: Ways to learn the bias, beside "feature" and no bias, that this solver knows.
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
-    losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    losses: ClassVar[Which] = Which(lambda loss: True)
 
     def check(self, problem: LinearProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
@@ -88,7 +88,7 @@ class KernelSolver:
     name: ClassVar[str]
     #: Ways to treat the bias; "none" is no bias.
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "epsilon_insensitive")
+    losses: ClassVar[Which] = Which(lambda loss: loss.sides > 0)
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""

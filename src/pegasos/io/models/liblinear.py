@@ -13,43 +13,33 @@ import numpy as np
 from pegasos.estimators.linear import LinearSVC, LinearSVR
 from pegasos.io.models import text as text_models
 from pegasos.io.models.text import Lines, Path
+from pegasos.losses import LOSSES
 from pegasos.rows.views import Array
 from pegasos.util.atomic import replace_file
 
 FORM = "LIBLINEAR model"
 
-#: LIBLINEAR's solvers, and the loss each minimises. (L1R: with a penalty not offered here; predictions do not care.)
-CLASSIFIERS = {
-    "L2R_LR": "log",
-    "L2R_LR_DUAL": "log",
-    "L1R_LR": "log",
-    "L2R_L2LOSS_SVC_DUAL": "squared_hinge",
-    "L2R_L2LOSS_SVC": "squared_hinge",
-    "L1R_L2LOSS_SVC": "squared_hinge",
-    "L2R_L1LOSS_SVC_DUAL": "hinge",
-    "MCSVM_CS": "crammer_singer",
+#: LIBLINEAR's solvers by their numbers. (L1R: with a penalty not offered here; predictions do not care.)
+SOLVERS = {
+    0: "L2R_LR",
+    1: "L2R_L2LOSS_SVC_DUAL",
+    2: "L2R_L2LOSS_SVC",
+    3: "L2R_L1LOSS_SVC_DUAL",
+    4: "MCSVM_CS",
+    5: "L1R_L2LOSS_SVC",
+    6: "L1R_LR",
+    7: "L2R_LR_DUAL",
+    11: "L2R_L2LOSS_SVR",
+    12: "L2R_L2LOSS_SVR_DUAL",
+    13: "L2R_L1LOSS_SVR_DUAL",
 }
-REGRESSORS = {
-    "L2R_L2LOSS_SVR": "squared_epsilon_insensitive",
-    "L2R_L2LOSS_SVR_DUAL": "squared_epsilon_insensitive",
-    "L2R_L1LOSS_SVR_DUAL": "epsilon_insensitive",
+#: The loss that each minimises.
+MINIMISED = {
+    SOLVERS[number]: loss
+    for number in SOLVERS
+    for loss in LOSSES.values()
+    if loss.liblinear and number in loss.liblinear.own
 }
-#: The solver type to write for a loss: its own, or one of the same labels and scores.
-WRITTEN = {
-    "hinge": "L2R_L1LOSS_SVC_DUAL",
-    "squared_hinge": "L2R_L2LOSS_SVC_DUAL",
-    "smoothed_hinge": "L2R_L2LOSS_SVC_DUAL",
-    "log": "L2R_LR",
-    "crammer_singer": "MCSVM_CS",
-    "multinomial": "MCSVM_CS",
-    "epsilon_insensitive": "L2R_L1LOSS_SVR_DUAL",
-    "quantile": "L2R_L1LOSS_SVR_DUAL",
-    "huber": "L2R_L1LOSS_SVR_DUAL",
-    "squared_epsilon_insensitive": "L2R_L2LOSS_SVR_DUAL",
-    "squared": "L2R_L2LOSS_SVR_DUAL",
-}
-#: The two joint losses as differences of two classes: one row of weights, and the same probabilities.
-WRITTEN_FOR_TWO = {"crammer_singer": "L2R_L1LOSS_SVC_DUAL", "multinomial": "L2R_LR"}
 
 
 def write_liblinear(estimator: Any, path: Path) -> None:
@@ -82,21 +72,22 @@ def write_liblinear(estimator: Any, path: Path) -> None:
     ['solver_type L2R_L1LOSS_SVC_DUAL', 'nr_class 2', 'label 1 -1', 'nr_feature 1', 'bias -1']
     """
     W, b = text_models.fitted_linear(estimator, FORM)
-    loss = estimator._loss().name
-    if loss not in WRITTEN:
-        raise ValueError(f"loss {loss!r} cannot be written as a {FORM}, which knows {', '.join(WRITTEN)}")
-    solver = WRITTEN[loss]
+    loss = estimator._loss()
+    if loss.liblinear is None:
+        known = ", ".join(name for name, cls in LOSSES.items() if cls.liblinear)
+        raise ValueError(f"loss {loss.name!r} cannot be written as a {FORM}, which knows {known}")
+    number = loss.liblinear.written
     labels = None
     if isinstance(estimator, LinearSVC):
         labels = text_models.whole_labels(estimator.classes_, FORM)
         if len(labels) == 2:
             labels = labels[::-1]
-            solver = WRITTEN_FOR_TWO.get(loss, solver)
+            number = number if loss.liblinear.written_for_two is None else loss.liblinear.written_for_two
     biased = bool(estimator.fit_intercept) or bool(b.any())
     rows = np.vstack([W.T, b]) if biased else W.T
     line = f"{text_models.REAL} " * len(W)
     lines = [
-        f"solver_type {solver}",
+        f"solver_type {SOLVERS[number]}",
         f"nr_class {len(labels) if labels else 2}",
         *([f"label {' '.join(map(str, labels))}"] if labels else []),
         f"nr_feature {W.shape[1]}",
@@ -154,25 +145,26 @@ def read_liblinear(path: Path) -> LinearSVC | LinearSVR:
     )
     text_models.need(lines, found, "solver_type", "nr_class", "nr_feature", "bias")
     solver, classes, features, bias = (found[key] for key in ("solver_type", "nr_class", "nr_feature", "bias"))
-    if solver not in CLASSIFIERS and solver not in REGRESSORS:
-        lines.refuse(f"solver_type {solver!r:.60} above is none of {', '.join([*CLASSIFIERS, *REGRESSORS])}")
+    if solver not in MINIMISED:
+        lines.refuse(f"solver_type {solver!r:.60} above is none of {', '.join(MINIMISED)}")
+    loss = MINIMISED[solver]
     if "rho" in found:
         lines.refuse("rho above belongs to one-class models, which are not offered here")
     if classes < 2:
         lines.refuse(f"nr_class {classes} above: a model needs two classes (LIBLINEAR writes 2 for regression)")
     labels = found.get("label")
-    if solver in REGRESSORS and (classes != 2 or labels is not None):
+    if loss.kind == "regression" and (classes != 2 or labels is not None):
         lines.refuse(f"a model of {solver} has nr_class 2 and no label line")
-    if solver in CLASSIFIERS and (labels is None or len(labels) != classes):
+    if loss.kind != "regression" and (labels is None or len(labels) != classes):
         lines.refuse(f"the label line above should list {classes} labels")
-    outputs = 1 if classes == 2 and solver != "MCSVM_CS" else classes
+    outputs = 1 if classes == 2 and loss.kind != "joint" else classes
     rows = _rows(lines, features + (bias >= 0), outputs)
     W, b = rows[:features].T, np.zeros(outputs)
     if bias >= 0:
         b = bias * rows[features]
     if len(W) == 2:  # two classes scored jointly: what counts is the difference
         W, b = W[:1] - W[1:], b[:1] - b[1:]
-    parameters: dict[str, Any] = {"fit_intercept": bias > 0, "loss": (CLASSIFIERS | REGRESSORS)[solver]}
+    parameters: dict[str, Any] = {"fit_intercept": bias > 0, "loss": loss.name}
     if bias > 0:
         parameters |= {"intercept": "feature", "intercept_scaling": bias}
     if labels is None:

@@ -28,7 +28,6 @@ from pegasos.io.models.checks import Rule, as_array, check_names, checked_array,
 from pegasos.io.models.container import pack, unpack
 from pegasos.io.models.labels import check_labels, decode_labels, encode_labels
 from pegasos.io.models.plain import decode_parameters, encode_parameters, fits, plain
-from pegasos.losses import EpsilonInsensitive
 from pegasos.rows.views import Array
 from pegasos.sparse.path import Guarantee
 from pegasos.sparse.svc import SparseSVC
@@ -52,11 +51,9 @@ class Layout:
     def check(self, estimator: Any) -> None:
         """Refuse parameters that ``fit`` would refuse."""
         estimator._check_parameters()
+        estimator._loss()
         if not self.kernel:
-            estimator._loss()
             estimator._seed()
-        elif hasattr(estimator, "epsilon"):
-            EpsilonInsensitive(estimator.epsilon)
 
 
 LAYOUTS = {

@@ -12,7 +12,7 @@ from pegasos.estimators.svr import SVR
 from pegasos.io.models import onnx_kernel
 from pegasos.io.models.onnx_graph import Graph, portable
 from pegasos.io.models.text import fitted_linear
-from pegasos.losses import Loss
+from pegasos.losses import link_of
 
 
 def to_onnx(estimator: Any, *, dtype: Any = np.float32) -> Any:
@@ -60,16 +60,9 @@ def to_onnx(estimator: Any, *, dtype: Any = np.float32) -> Any:
     if isinstance(estimator, LinearSVC):
         classes = portable(np.asarray(estimator.classes_))
         graph.node("Add", "products", graph.constant("intercept", b), result="columns")
-        graph.classify(classes, _loss_of_probabilities(estimator))
+        graph.classify(classes, link_of(estimator.loss) if hasattr(estimator, "predict_proba") else None)
     else:
         graph.node("Add", "products", graph.constant("intercept", b), result="column")
         graph.node("Squeeze", "column", graph.constant("second", np.array([1])), result="prediction")
         graph.output("prediction", number, ["rows"])
     return graph.model(W.shape[0], type(estimator).__name__)
-
-
-def _loss_of_probabilities(estimator: LinearSVC) -> str | None:
-    """ "log" or "multinomial" where the estimator offers probabilities."""
-    if not hasattr(estimator, "predict_proba"):
-        return None
-    return estimator.loss.name if isinstance(estimator.loss, Loss) else estimator.loss

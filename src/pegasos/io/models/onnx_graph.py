@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pegasos.losses import Link
 from pegasos.rows.views import Array
 
 #: Old enough for every runtime of the last years; nothing newer is needed.
@@ -63,8 +64,8 @@ class Graph:
         code = self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         return self.onnx.helper.make_tensor_value_info(name, code, shape)
 
-    def classify(self, classes: Array, loss: str | None) -> None:
-        """From "columns" (rows × outputs) to label, scores and, for a loss that has them, probabilities."""
+    def classify(self, classes: Array, link: Link | None) -> None:
+        """From "columns" (rows × outputs) to label, scores and, of a loss with a link, probabilities."""
         two = len(classes) == 2
         labels = self.constant("classes", classes)
         if two:
@@ -77,17 +78,17 @@ class Graph:
         self.node("Gather", labels, "index", result="label")
         self.output("label", classes.dtype, ["rows"])
         self.output("scores", self.number, ["rows"] if two else ["rows", len(classes)])
-        if loss is not None:
-            self.probabilities(len(classes), loss)
+        if link is not None:
+            self.probabilities(len(classes), link)
             self.output("probabilities", self.number, ["rows", len(classes)])
 
-    def probabilities(self, n_classes: int, loss: str) -> None:
+    def probabilities(self, n_classes: int, link: Link) -> None:
         """From "columns" to "probabilities" (rows × classes)."""
         if n_classes == 2:
             self.node("Neg", "columns", result="negated")
             self.node("Concat", "negated", "columns", result="both", axis=1)
             self.node("Sigmoid", "both", result="probabilities")
-        elif loss == "multinomial":
+        elif link == "softmax":
             self.node("Softmax", "columns", result="probabilities", axis=1)
         else:  # one-vs-rest probabilities are normalised; where all vanish, every class is as likely
             self.node("Sigmoid", "columns", result="each")

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
+from pegasos.losses import Which
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part
@@ -444,7 +445,7 @@ class SBP(KernelSolver):
     nu: float | None = None
     max_steps: int = 20_000
     name: ClassVar[str] = "sbp"
-    losses: ClassVar[tuple[str, ...]] = ("hinge",)
+    losses: ClassVar[Which] = Which(lambda loss: loss.sides == 1)
 
     def __post_init__(self) -> None:
         nu = self.nu

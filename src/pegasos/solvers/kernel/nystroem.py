@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
+from pegasos.losses import Which
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem, Weights, feasible
@@ -364,7 +365,7 @@ class Nystroem(KernelSolver):
     n_components: int = 500
     exact_bound: bool | Literal["auto"] = "auto"
     name: ClassVar[str] = "nystroem"
-    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+    losses: ClassVar[Which] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
         check_count(self, "n_components")

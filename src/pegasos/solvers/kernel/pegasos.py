@@ -16,6 +16,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
+from pegasos.losses import Which
 from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value, primal_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
@@ -301,7 +302,7 @@ class KernelPegasos(KernelSolver):
     options: Pegasos
     name: ClassVar[str] = "pegasos"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "feature", "none")
-    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+    losses: ClassVar[Which] = SCALAR_LOSSES
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         super().check(problem, intercept)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
+from pegasos.losses import Which
 from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, kernel_order
@@ -127,7 +128,7 @@ class KernelSDCA(KernelSolver):
     options: SDCA
     name: ClassVar[str] = "sdca"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "feature", "none")
-    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+    losses: ClassVar[Which] = SCALAR_LOSSES
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         super().check(problem, intercept)

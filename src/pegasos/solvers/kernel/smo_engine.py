@@ -16,7 +16,6 @@ from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.gram import padded
 from pegasos.kernels.rounding import Drift
-from pegasos.losses import EpsilonInsensitive
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part, check_values
@@ -152,7 +151,7 @@ class SMOEngine(Engine[Coefficients]):
 
     def _start(self, part: Part) -> int:
         """Variables of a part's first working set; where one class has few rows, few variables end up above zero."""
-        if self.problem.parts == 1 or isinstance(part.loss, EpsilonInsensitive):
+        if self.problem.parts == 1 or part.loss.sides == 2:
             return FIRST_WORKING_SET
         rarer = min(int(np.count_nonzero(part.y > 0)), int(np.count_nonzero(part.y < 0)))
         return int(np.clip(VARIABLES_PER_RARE_ROW * rarer, MIN_WORKING_SET, FIRST_WORKING_SET))

@@ -19,7 +19,6 @@ from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.gram import padded
 from pegasos.kernels.pairs import sums_of_pairs
-from pegasos.losses import Hinge
 from pegasos.problems.base import Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_visits import DoubleValues, PairVisits
@@ -78,11 +77,11 @@ def suits(problem: KernelProblem) -> bool:
     """
     if isinstance(problem, PairProblem):
         two = np.sort(problem.pieces.sizes)[-2:]
-        small = isinstance(problem.pieces.loss, Hinge) and int(two.sum()) <= MAX_PAIR_ROWS
+        small = problem.pieces.loss.sides == 1 and int(two.sum()) <= MAX_PAIR_ROWS
     else:
         m, room = int(problem.X.shape[0]), MAX_CACHE_SHARE * problem.rows.megabytes * 2**20
         small = m <= MAX_ROWS or (problem.parts > 1 and 8 * m * padded(m) <= room)
-        small = small and all(isinstance(part.loss, Hinge) and part.index is None for part in problem.pieces)
+        small = small and all(part.loss.sides == 1 and part.index is None for part in problem.pieces)
     return small and problem.definiteness_of_all().known == "proven"
 
 

@@ -52,7 +52,7 @@ TINY_COST_NS = 5e7
 def second_order_cost(problem: LinearProblem) -> float:
     """Estimated nanoseconds of a second-order solution; infinite where there is none."""
     width = (problem.examples.n + 1) * (problem.outputs if problem.joint else 1)
-    if width > MAX_COLUMNS or not (problem.loss.smooth or problem.loss.piecewise_linear):
+    if width > MAX_COLUMNS or problem.loss.name not in InteriorPoint.losses:
         return float("inf")
     m, per_row = problem.examples.m, problem.examples.nnz / problem.examples.m
     square = min(width**2 * MULTIPLICATION_NS, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)

@@ -22,6 +22,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Options
+from pegasos.losses import Which
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
@@ -292,7 +293,7 @@ class CuttingPlane(Solver):
 
     max_planes: int = 200
     name: ClassVar[str] = "cutting_plane"
-    losses: ClassVar[tuple[str, ...]] = SCALAR_LOSSES
+    losses: ClassVar[Which] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
         check_count(self, "max_planes", 2)

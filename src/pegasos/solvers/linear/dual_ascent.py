@@ -16,9 +16,6 @@ from pegasos.util.fields import saved
 #: Relative gap down to which single precision is trusted to go.
 SINGLE = 1e-4
 
-#: Losses whose visits the core knows in single precision (cpp/pegasos/linear/margin_lanes.hpp).
-SINGLE_LOSSES = ("hinge", "smoothed_hinge", "squared_hinge")
-
 #: Largest curvature q of a row's dual problem, and range of ‖x‖², for which single precision is worth a try.
 STIFF, NORMS = 100.0, (1e-12, 1e12)
 
@@ -57,7 +54,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
     def _suits_single(self) -> bool:
         """Whether to begin in single precision: several classes, a loss the core knows, rows of a sensible size."""
         problem = self.problem
-        if problem.parts == 1 or problem.loss.name not in SINGLE_LOSSES:
+        if problem.parts == 1 or problem.joint or not problem.scalar.single:
             return False
         squares = problem.examples.squared_norms
         stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)

@@ -5,9 +5,7 @@ In C-form, with h_i = c_i/(λM), β = (w, b), x̃ = (x, 1) and the boxes' signs 
     min_β ½ βᵀRβ + Σ h_i ℓ_i(x̃_iᵀβ)        R = diag(1, …, 1, ρ), ρ = 0 for a free bias
     dual:  Rβ = X̃ᵀ(s∘a),  0 ≤ a ≤ h,  linear term pᵀa
 
-    hinge            one box:   s = y,        p = 1,                height h
-    ε-insensitive    two boxes: s = +1, −1,   p = y − ε, −y − ε,    heights h, h
-    quantile τ       two boxes: s = +1, −1,   p = y, −y,            heights τh, (1 − τ)h
+Signs s, linear terms p and the share of each box in h are the loss's own (``Loss.boxes``).
 
 With multipliers z ≥ 0 of a ≥ 0 and v ≥ 0 of a ≤ h, Newton's method on the perturbed optimality conditions
 
@@ -26,13 +24,13 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import CLOSE, Options
-from pegasos.losses import LOSSES, EpsilonInsensitive, Hinge, Quantile
+from pegasos.losses import Which
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SecondOrderSolver
+from pegasos.solvers.linear import newton
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.newton import NewtonEngine
 from pegasos.solvers.linear.normal_equations import (
     EAGER,
     LAPACK,
@@ -50,16 +48,9 @@ class Boxes:
     """One part of a problem as the boxes of the module's docstring; arrays are (boxes × rows)."""
 
     def __init__(self, problem: LinearProblem, part: int) -> None:
-        y, h, loss = problem.targets(part), problem.c / (problem.lam * problem.total), problem.loss
-        if isinstance(loss, Hinge):
-            self.s, self.p, self.h = y[None], np.ones((1, len(y))), h[None].copy()
-        else:
-            self.s = np.broadcast_to(np.array([[1.0], [-1.0]]), (2, len(y)))
-            if isinstance(loss, EpsilonInsensitive):
-                self.p, self.h = np.stack([y - loss.epsilon, -y - loss.epsilon]), np.stack([h, h])
-            else:
-                assert isinstance(loss, Quantile)
-                self.p, self.h = np.stack([y, -y]), np.stack([loss.tau * h, (1 - loss.tau) * h])
+        h = problem.c / (problem.lam * problem.total)
+        self.s, self.p, heights = problem.loss.boxes(problem.targets(part))
+        self.h = np.stack([height * h for height in heights])
         self.unit = np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
         # Rows of weight zero have an empty box; a hair's breadth keeps the arithmetic alive and changes nothing.
         np.maximum(self.h, 1e-12 * self.h.max(), out=self.h)
@@ -222,7 +213,7 @@ class InteriorPoint(SecondOrderSolver):
     """
 
     name: ClassVar[str] = "interior_point"
-    losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.smooth or cls.piecewise_linear)
+    losses: ClassVar[Which] = Which(lambda loss: loss.piecewise_linear or newton.suits(loss))
 
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
-        return NewtonEngine(problem) if problem.loss.smooth else InteriorPointEngine(problem, options.seed)
+        return newton.NewtonEngine(problem) if problem.loss.smooth else InteriorPointEngine(problem, options.seed)

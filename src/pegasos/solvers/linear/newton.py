@@ -14,12 +14,18 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import CLOSE
+from pegasos.losses import Loss
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
 from pegasos.util.fields import saved
+
+
+def suits(loss: type[Loss]) -> bool:
+    """Whether this method has the Hessian of a loss."""
+    return loss.smooth and (loss.kind != "joint" or loss.link == "softmax")
 
 
 class _Scalar:
@@ -54,8 +60,8 @@ class _Scalar:
         return beta[None, :n], beta[n:] if self.problem.bias != "none" else np.zeros(1)
 
 
-class _Multinomial:
-    """All classes at once: β is the classes' (w, b), one after the other."""
+class _Softmax:
+    """All classes at once, with −∇ℓ = e_y − p, p the softmax of the scores: β is the classes' (w, b), in a row."""
 
     def __init__(self, problem: LinearProblem) -> None:
         self.problem, core = problem, problem.core
@@ -106,8 +112,8 @@ class NewtonEngine(LinearEngine):
     def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
         joint = problem.joint
-        self.parts: Sequence[_Scalar | _Multinomial] = (
-            [_Multinomial(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
+        self.parts: Sequence[_Scalar | _Softmax] = (
+            [_Softmax(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
         )
         self.beta = [np.zeros(len(p.R)) for p in self.parts]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pegasos.fit.engine import Options
-from pegasos.losses import LOSSES
+from pegasos.losses import Which
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
@@ -265,7 +265,7 @@ class SmoothedNewton(SecondOrderSolver):
     """
 
     name: ClassVar[str] = "smoothed_newton"
-    losses: ClassVar[tuple[str, ...]] = tuple(n for n, cls in LOSSES.items() if cls.piecewise_linear)
+    losses: ClassVar[Which] = Which(lambda loss: loss.piecewise_linear)
 
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         return SmoothedNewtonEngine(problem, options.seed)
