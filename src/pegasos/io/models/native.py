@@ -2,7 +2,7 @@
 
 A file holds the parameters as plain data, the weights or support vectors, the labels, feature names, certificate and
 trace, and what ``partial_fit`` needs to go on. Which arrays an estimator has, with their types and shapes, is one entry
-of ``LAYOUTS``; those of kernel machines are in ``support_arrays.py``.
+of ``LAYOUTS``; those of kernel machines are in ``support.py``.
 """
 
 from __future__ import annotations
