@@ -92,6 +92,10 @@ struct Scratch {
     }
 };
 
+int64_t stored_in(const KernelRows& x) {
+    return std::visit([](const auto& r) { return r.nnz(); }, x.view);
+}
+
 // Rows interleaved in groups of lanes, as many as rows of layout Rows meet at a time; rows of a sparse layout
 // leave most of it zero.
 template <class Real, class Rows>
@@ -105,18 +109,23 @@ class Packed {
           count_(count),
           groups_((count + L - 1) / L),
           cols_(a.cols()),
+          few_(stored_in(a) < a.rows() * (cols_ / 32)),
           norms_(std::size_t(groups_ * L)),
           room_(Scratch<Real>::take(std::size_t(std::max<int64_t>(groups_ * cols_ * L, 1)))) {
-        each([&](Real* to, double v) {
-            *to = Real(v);
-            if (v != 0) set_.push_back(to);
-        });
+        if (few_)
+            each([&](Real* to, double v) {
+                *to = Real(v);
+                set_.push_back(to);
+            });
+        else
+            each([](Real* to, double v) { *to = Real(v); });
         for (int64_t p = 0; p < count; ++p) norms_[std::size_t(p)] = norms_of<Real>(a)[index ? index[p] : p];
         // Sums over all entries of a dense row need no norm of the other side.
         plain_ = a.kernel.kind == KernelKind::laplacian || a.kernel.kind == KernelKind::chi2;
     }
     ~Packed() {
         for (Real* p : set_) *p = Real(0);
+        if (!few_) std::fill_n(room_.data.get(), groups_ * cols_ * L, Real(0));
         Scratch<Real>::give_back(std::move(room_));
     }
     Packed(const Packed&) = delete;
@@ -144,6 +153,7 @@ class Packed {
     const KernelRows& a_;
     const int64_t* index_;
     int64_t count_, groups_, cols_;
+    bool few_;  // whether to set back single numbers: a register clears many at a time
     std::vector<Real> norms_;
     Scratch<Real> room_;
     std::vector<Real*> set_{};  // what is to be set back: the rows may be others by then
@@ -160,8 +170,7 @@ int64_t batch_of(const KernelRows& a, int64_t groups) {
 
 // Rows x in a task: a fixed cut, whatever the number of threads.
 int64_t stretch_of(const KernelRows& x) {
-    const int64_t stored = std::visit([](const auto& r) { return r.nnz(); }, x.view);
-    const int64_t bytes = 8 * std::max<int64_t>(1, stored / std::max<int64_t>(1, x.rows()));
+    const int64_t bytes = 8 * std::max<int64_t>(1, stored_in(x) / std::max<int64_t>(1, x.rows()));
     return std::clamp<int64_t>(stretch_bytes / bytes / 64 * 64, 64, 1024);
 }
 
