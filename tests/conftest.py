@@ -17,8 +17,9 @@ from pegasos.fit.engine import Options
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import PartRows
 from pegasos.losses import LOSSES
+from pegasos.problems.base import Point
 from pegasos.problems.kernel import KernelProblem
-from pegasos.problems.linear import LinearProblem
+from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.problems.part import Part
 from pegasos.rows.views import examples
 
@@ -93,6 +94,11 @@ def problem(X, y, loss, lam, *, weight=None, bias="none", feature=1.0, threads=1
 def kind_of(intercept):
     """The kind of bias an intercept means."""
     return intercept if intercept in ("none", "feature") else "free"
+
+
+def dual_value(p, u):
+    """D of the feasible point next to u, for each part."""
+    return p.certify(Point(Weights(None, np.zeros(p.outputs)), u)).dual
 
 
 def optimum(p):

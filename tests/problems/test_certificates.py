@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles as o
 import pytest
-from conftest import CASES, ORACLE_BIAS, SCALAR, advance, kind_of, optimum, oracle, problem, toy
+from conftest import CASES, ORACLE_BIAS, SCALAR, advance, dual_value, kind_of, optimum, oracle, problem, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from pegasos import _core, losses
 from pegasos.fit.engine import Options
 from pegasos.problems.base import Bounds, Point
-from pegasos.problems.linear import Weights, dual_value, feasible
+from pegasos.problems.linear import Weights, feasible
 from pegasos.solvers import SGD, Norma, Pegasos
 
 every = pytest.mark.parametrize("loss", CASES, ids=repr)

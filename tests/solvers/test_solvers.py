@@ -8,7 +8,21 @@ from functools import cache
 import numpy as np
 import oracles as o
 import pytest
-from conftest import CASES, JOINT, MARGIN, SCALAR, advance, kind_of, optimum, oracle, problem, solve, standard, toy
+from conftest import (
+    CASES,
+    JOINT,
+    MARGIN,
+    SCALAR,
+    advance,
+    dual_value,
+    kind_of,
+    optimum,
+    oracle,
+    problem,
+    solve,
+    standard,
+    toy,
+)
 from numpy.testing import assert_allclose
 from scipy import sparse
 
@@ -17,7 +31,7 @@ from pegasos.fit.engine import Options
 from pegasos.fit.loop import Limits, Watch, run
 from pegasos.losses import LOSSES
 from pegasos.problems.base import Point
-from pegasos.problems.linear import Weights, dual_value
+from pegasos.problems.linear import Weights
 from pegasos.solvers import (
     SDCA,
     SGD,

@@ -321,7 +321,7 @@ def _from_rows(
     proposed = (_own_duals(p, c) for p, c in zip(parts, coef, strict=True)) if u is None else u
     feasible = np.empty_like(coef)
     for line, p, v in zip(feasible, parts, proposed, strict=True):
-        line[:] = p.feasible_duals(v, balanced=problem.bias == "free")
+        line[:] = p.feasible_duals(v, balance=problem.bias == "free")
     same = all(np.array_equal(c, p.shares * v) for c, p, v in zip(coef, parts, feasible, strict=True))
     dual_coef = coef if same else np.stack([p.shares * v for p, v in zip(parts, feasible, strict=True)])
     if same:
@@ -359,7 +359,7 @@ def _from_running(
     else:
         scores, error = _wanted_scores(problem, k, coef, kept)
     P, b = primal_value(problem, part, coef, scores)
-    u = part.feasible_duals(_own_duals(part, coef), balanced=problem.bias == "free")
+    u = part.feasible_duals(_own_duals(part, coef), balance=problem.bias == "free")
     dual_coef = part.shares * u
     if not (np.abs(dual_coef - coef) > 1e-12 * np.abs(coef)).any():
         square = dot(coef[support], scores[support])

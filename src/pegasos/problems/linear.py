@@ -26,6 +26,8 @@ import numpy as np
 from pegasos import _core
 from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point
+from pegasos.problems.feasible import balanced, class_sums, on_simplex, sign_sums, transported
+from pegasos.problems.sums import Sums, Values, certify_by_sums, here
 from pegasos.rows.views import Array, Examples
 from pegasos.util.digests import digest, spelled
 from pegasos.util.fields import LARGEST, saved
@@ -50,7 +52,10 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """See the module's docstring. ``target``: float64 values for one output, int32 class indices for several."""
+    """See the module's docstring. ``target``: float64 values for one output, int32 class indices for several.
+
+    ``of``: M of all rows, where these are some of them: then P and D are what they add to those of all rows.
+    """
 
     examples: Examples
     loss: Loss
@@ -61,6 +66,7 @@ class LinearProblem:
     bias: Bias = "none"
     feature: float = 1.0
     threads: int = 1
+    of: float | None = None
 
     @cached_property
     def core(self) -> _core.Loss | _core.JointLoss:
@@ -100,8 +106,9 @@ class LinearProblem:
 
     @cached_property
     def total(self) -> float:
-        """M, the sum of the rows' weights."""
-        return float(self.examples.m if self.weight is None else self.weight.sum())
+        """M, the sum of the weights of all rows."""
+        own = self.examples.m if self.weight is None else self.weight.sum()
+        return float(own if self.of is None else self.of)
 
     @cached_property
     def mean_squared_norm(self) -> float:
@@ -209,27 +216,76 @@ class LinearProblem:
 
     def certify(self, point: Point[Weights]) -> Bounds[Weights]:
         """Recompute primal and dual values; a free bias is replaced by the best one for the weights."""
-        (W, b), u, dual = point.model, point.duals, np.full(self.parts, -np.inf)
-        if u is None:
+        return certify_by_sums(self, here([(self, point)]))
+
+    def clipped(self, point: Point[Weights]) -> Point[Weights]:
+        """Dual variables in the domain of the loss, row by row."""
+        if point.duals is None:
+            return point
+        if self.joint:
+            return point._replace(duals=on_simplex(point.duals, self.target))
+        return point._replace(duals=self.entrywise(self.scalar.clip, point.duals))
+
+    def balance(self, point: Point[Weights]) -> Sums:
+        """How far Σ_i c_i u_i is from 0, where a free bias asks for it."""
+        u = point.duals
+        if u is None or self.bias != "free":
+            return {}
+        if self.joint:
+            have, want = class_sums(self.c, u, self.target)
+            return {"have": have, "want": want}
+        up, down = sign_sums(self.c, u)
+        return {"up": up, "down": down}
+
+    def values(self, point: Point[Weights], balance: Sums) -> Values[Weights]:
+        """The losses, and what D is made of. Rows that are some of all are judged at the weights and bias given."""
+        (W, b), u, sums = point.model, point.duals, Sums()
+        if u is not None:
+            u = self.balanced(u, balance)
+            sums["conjugates"] = self.mean_conjugates(u)
+            if self.bias == "feature":
+                sums["duals"] = self.c @ u
+        if u is None or self.of is not None:
             assert W is not None
-            squares, Z = self.squared_norms_of(W), self.scores(W, b)
+            Z = self.scores(W, b)
             self.examples.verify(self.threads)  # as the passes below do by the way
+            if u is not None:
+                sums["dual_weights"] = self.dual_weights(u)
+        elif W is None:
+            W, sums["dual_squares"], Z = self.dual_model(u, b)
         else:
-            u = feasible(self, u)
-            if W is None:
-                W, squares, Z = self.dual_model(u, b)
-                dual_squares = squares
-            else:
-                squares = self.squared_norms_of(W)
-                Z, dual_squares = self.scores_and_dual_squares(W, b, u)
-            dual = _dual_value(self, u, dual_squares)
-        if self.bias == "free" and not self.joint:
+            Z, sums["dual_squares"] = self.scores_and_dual_squares(W, b, u)
+        if self.of is None and self.bias == "free" and not self.joint:
             shift = best_biases(self, Z)
             b, Z = b + shift, Z + shift
-        primal = self.penalty(squares, b) + self.mean_losses(Z)
+        sums["losses"] = self.mean_losses(Z)
+        return Values(sums, Weights(W, b), Z)
+
+    def combine(self, found: Values[Weights]) -> Bounds[Weights]:
+        """P = (λ/2)‖W‖² + losses and D = conjugates − (λ/2)‖W(u)‖²."""
+        sums, (W, b), dual = found.sums, found.model, np.full(self.parts, -np.inf)
+        assert W is not None
+        primal = self.penalty(self.squared_norms_of(W), b) + sums["losses"]
+        if "conjugates" in sums:
+            squares = sums["dual_squares"] if "dual_squares" in sums else self.squared_norms_of(sums["dual_weights"])
+            dual = self._dual_value(sums, squares)
         # What left the range of numbers on its way proves nothing, and is worth nothing.
         primal, dual = np.where(np.isnan(primal), np.inf, primal), np.where(np.isnan(dual), -np.inf, dual)
-        return Bounds(primal, dual, Weights(W, b), Z)
+        return Bounds(primal, dual, found.model, found.scores)
+
+    def balanced(self, u: Array, balance: Sums) -> Array:
+        """Dual variables of the domain, moved so that a free bias is allowed, given the balance of all rows."""
+        if self.bias != "free":
+            return u
+        if self.joint:
+            return transported(u, self.target, balance["have"], balance["want"])
+        return balanced(u, balance["up"], balance["down"])
+
+    def _dual_value(self, sums: Sums, squares: Array) -> Array:
+        if self.bias == "feature":
+            weights = sums["duals"][:, None] * (self.feature / (self.lam * self.total))
+            squares = squares + self.squared_norms_of(weights)
+        return sums["conjugates"] - 0.5 * self.lam * squares
 
     def choose(self, first: Array, one: Weights, other: Weights) -> Weights:
         """The weights ``one`` of the parts in ``first``, and the other ones of the rest."""
@@ -265,20 +321,6 @@ class LinearProblem:
         }
 
 
-def dual_value(problem: LinearProblem, u: Array) -> Array:
-    """D of the nearest feasible point to u that is easy to find, for each part."""
-    u = feasible(problem, u)
-    return _dual_value(problem, u, problem.squared_norms_of(problem.dual_weights(u)))
-
-
-def _dual_value(problem: LinearProblem, u: Array, penalty: Array) -> Array:
-    """D of a feasible u; ``penalty`` is ‖W(u)‖² of each part."""
-    if problem.bias == "feature":
-        sums = (problem.c @ u)[:, None] * (problem.feature / (problem.lam * problem.total))
-        penalty = penalty + problem.squared_norms_of(sums)
-    return problem.mean_conjugates(u) - 0.5 * problem.lam * penalty
-
-
 def best_biases(problem: LinearProblem, Z: Array) -> Array:
     """What to add to the bias of each output so that it is best for the scores Z."""
     shifts = np.zeros(problem.outputs)
@@ -290,49 +332,6 @@ def best_biases(problem: LinearProblem, Z: Array) -> Array:
 
 def feasible(problem: LinearProblem, u: Array) -> Array:
     """Clip u into the domain; for a free bias also make Σ_i c_i u_i vanish."""
-    if problem.joint:
-        u = _on_simplex(problem, u)
-        return _transport(problem, u) if problem.bias == "free" else u
-    u = problem.entrywise(problem.scalar.clip, u)
-    if problem.bias == "free":
-        # The domain holds 0 and everything between: scaling down the heavier sign keeps u inside and balances it.
-        up, down = problem.c @ np.maximum(u, 0), problem.c @ np.maximum(-u, 0)
-        both = np.minimum(up, down)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            u = u * np.where(u > 0, np.where(up > 0, both / up, 0.0), np.where(down > 0, both / down, 0.0))
-    return u
-
-
-def _on_simplex(problem: LinearProblem, u: Array) -> Array:
-    """u = e_y − α with α ≥ 0 and Σα = 1, by clipping and rescaling α."""
-    own = np.arange(problem.examples.m), problem.target
-    alpha = -u
-    alpha[own] += 1.0
-    np.maximum(alpha, 0.0, out=alpha)
-    sums = alpha.sum(axis=1, keepdims=True)
-    np.divide(alpha, sums, out=alpha, where=sums > 0)
-    alpha[sums[:, 0] == 0] = 0.0
-    alpha[own] += sums[:, 0] == 0
-    alpha *= -1.0
-    alpha[own] += 1.0
-    return alpha
-
-
-def _transport(problem: LinearProblem, u: Array) -> Array:
-    """Move α between classes so that each class's weighted total equals its share of the rows: Σ_i c_i u_i = 0.
-
-    Classes with too much give the same fraction of every row's α to the classes with too little, in proportion to what
-    those lack; rows keep their sums and stay nonnegative.
-    """
-    own = np.arange(problem.examples.m), problem.target
-    alpha = -u
-    alpha[own] += 1.0
-    have = problem.c @ alpha
-    want = np.bincount(problem.target, weights=problem.c, minlength=problem.outputs)
-    surplus, lack = np.maximum(have - want, 0), np.maximum(want - have, 0)
-    if surplus.sum() > 0 and lack.sum() > 0:
-        given = alpha * np.divide(surplus, have, out=np.zeros_like(have), where=have > 0)
-        alpha = alpha - given + np.outer(given.sum(axis=1), lack / lack.sum())
-    alpha *= -1.0
-    alpha[own] += 1.0
-    return alpha
+    point = problem.clipped(Point(Weights(None, np.zeros(problem.outputs)), u))
+    assert point.duals is not None
+    return problem.balanced(point.duals, problem.balance(point))

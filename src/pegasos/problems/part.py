@@ -9,10 +9,8 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.losses import Loss
+from pegasos.problems.feasible import balanced, sign_sums
 from pegasos.rows.views import Array
-
-#: What is left of the balance Σ c u = 0 of dual variables by rounding, relative to their sums.
-BALANCED = 1e-13
 
 
 @dataclass(frozen=True)
@@ -73,18 +71,14 @@ class Part:
         """The C++ loss."""
         return self.loss.scalar()
 
-    def coefficients(self, gamma: Array) -> Array:
-        """Σ γ of each row: what it contributes to w."""
-        return gamma if len(gamma) == self.m else gamma[: self.m] + gamma[self.m :]
+    def coefficients(self, alpha: Array) -> Array:
+        """Σ α of each row: what it contributes to w."""
+        return alpha if len(alpha) == self.m else alpha[: self.m] + alpha[self.m :]
 
-    def feasible(self, gamma: Array) -> Array:
-        """γ within its bounds, and its sum zero: the heavier sign is scaled down."""
-        gamma = np.clip(gamma, self.lo, self.hi)
-        up, down = float(gamma[gamma > 0].sum()), float(-gamma[gamma < 0].sum())
-        if abs(up - down) > BALANCED * max(up, down):
-            heavy = gamma > 0 if up > down else gamma < 0
-            gamma[heavy] *= min(up, down) / max(up, down)
-        return gamma
+    def feasible(self, alpha: Array) -> Array:
+        """α within its bounds, and its sum zero: the heavier sign is scaled down."""
+        alpha = np.clip(alpha, self.lo, self.hi)
+        return balanced(alpha, *sign_sums(np.ones(len(alpha)), alpha))
 
     def flat(self, scores: Array, reach: Array) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
@@ -95,15 +89,10 @@ class Part:
         """What multiplies the dual variables u in w."""
         return self.C * self.weight
 
-    def feasible_duals(self, u: Array, *, balanced: bool) -> Array:
-        """u within the loss's domain and, for a free bias, Σ c u = 0: the heavier sign is scaled down."""
+    def feasible_duals(self, u: Array, *, balance: bool) -> Array:
+        """u within the loss's domain and, with ``balance``, Σ c u = 0, as a free bias asks."""
         u = self.core.clip(np.ascontiguousarray(u), self.y)
-        if balanced:
-            up, down = float(self.weight @ np.maximum(u, 0)), float(self.weight @ np.maximum(-u, 0))
-            if abs(up - down) > BALANCED * max(up, down):
-                heavy = u > 0 if up > down else u < 0
-                u = np.where(heavy, u * (min(up, down) / max(up, down)), u)
-        return u
+        return balanced(u, *sign_sums(self.weight, u)) if balance else u
 
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""

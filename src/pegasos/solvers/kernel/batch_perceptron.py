@@ -244,7 +244,7 @@ class SBPEngine(Engine[Coefficients]):
                 state.coef, state.level = y * alpha / (length * level), level
         # y p as dual variables, as large as the box allows: the certificate finds the best multiple.
         share = np.divide(p, part.weight, out=np.zeros(part.m), where=part.weight > 0)
-        state.u = part.feasible_duals(y * share / max(float(share.max()), np.finfo(float).tiny), balanced=True)
+        state.u = part.feasible_duals(y * share / max(float(share.max()), np.finfo(float).tiny), balance=True)
         q = part.shares * state.u
         if size := float(np.abs(q).sum()):
             square = self.problem.square(k, q)

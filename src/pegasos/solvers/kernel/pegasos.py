@@ -271,7 +271,7 @@ class PegasosState:
             if not np.isfinite(F).all():
                 return np.inf, np.inf
             self.now.primal, b = primal_value(self.problem, self.part, coef, F)
-            u = self.part.feasible_duals(self.duals(), balanced=False)
+            u = self.part.feasible_duals(self.duals(), balance=False)
             dual_F = (self.F - self.window_F) * (self.now.pi / (self.problem.lam * self._seen))
             dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
         loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
