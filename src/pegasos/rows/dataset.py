@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos.rows.views import in_memory, is_sparse, stored_arrays
-from pegasos.util.arrays import CSR, Array, Matrix, first_true
+from pegasos.util.arrays import CSR, Array, DType, Matrix, first_true
 
 #: Entries of the pieces in which rows on disk are scored.
 BLOCK = 1 << 22
@@ -73,7 +73,7 @@ class Dataset:
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The type of the entries: float32 or float64."""
         return self.X.dtype
 

@@ -6,8 +6,9 @@ from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
-#: An array of any shape and type.
-Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+#: A type of entries, and an array of any shape and type.
+DType: TypeAlias = np.dtype[Any]
+Array: TypeAlias = np.ndarray[Any, DType]
 
 
 class CSR(Protocol):
@@ -21,7 +22,7 @@ class CSR(Protocol):
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
-    def dtype(self) -> np.dtype[Any]: ...
+    def dtype(self) -> DType: ...
     @property
     def nnz(self) -> int: ...
     def __getitem__(self, rows: Any, /) -> Any: ...

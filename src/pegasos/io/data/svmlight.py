@@ -10,11 +10,11 @@ from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from pegasos import _core
-from pegasos.io.files import Source, name_of, reading, text_of
-from pegasos.rows.views import Array
+from pegasos.io.files import Source, SupportsReadInto, name_of, reading, text_of
+from pegasos.rows.dataset import mapped_csr
+from pegasos.util.arrays import Array, DType
 from pegasos.util.threads import thread_count
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -101,8 +101,8 @@ class _Reader:
     name: str
     n_features: int | None
     zero_based: bool
-    dtype: np.dtype[Any]
-    index_dtype: np.dtype[Any] | None
+    dtype: DType
+    index_dtype: DType | None
     query_id: bool
     threads: int
 
@@ -133,7 +133,7 @@ class _Reader:
             raise ValueError(f"n_features={n_features} does not fit index_dtype int32; use int64")
         return cls(name_of(source), n_features, bool(zero_based), value, index, bool(query_id), thread_count(n_jobs))
 
-    def rows(self, text: Any) -> _core.SvmlightRows:
+    def rows(self, text: memoryview | SupportsReadInto) -> _core.SvmlightRows:
         """The core's arrays for all of a text, a view or a stream.
 
         The text is handed over in parts that take some hundredths of a second: Ctrl-C lands in between.
@@ -168,7 +168,7 @@ class _Reader:
             found = core.add(text, last=last)
         return found if isinstance(found, int) else self._refuse(found)
 
-    def parse(self, text: Any, first_line: int = 1) -> _core.SvmlightRows:
+    def parse(self, text: memoryview, first_line: int) -> _core.SvmlightRows:
         """The core's arrays for a text of whole lines."""
         wide = self._wide
         while True:
@@ -216,8 +216,7 @@ class _Reader:
     def result(self, found: _core.SvmlightRows, columns: int) -> tuple[Any, ...]:
         """Matrix, labels and, where asked for, query numbers."""
         y = found.label
-        X = sparse.csr_matrix((len(y), columns), dtype=self.dtype)
-        X.data, X.indices, X.indptr = found.data, found.indices, found.indptr  # as they are, int64 too
+        X = mapped_csr(found.data, found.indices, found.indptr, (len(y), columns))
         X.has_canonical_format = True
         return (X, y, found.query) if self.query_id else (X, y)
 
@@ -366,7 +365,7 @@ def line_of_row(source: Source, row: int) -> int | None:
         return next(islice(lines, row, None), None)
 
 
-def _bytes(text: Any) -> Array:
+def _bytes(text: memoryview) -> Array:
     return np.frombuffer(text, np.uint8) if len(text) else np.empty(0, np.uint8)
 
 
