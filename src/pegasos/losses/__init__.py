@@ -207,9 +207,10 @@ class Squared(Loss):
 
     Examples
     --------
-    >>> from pegasos.losses import Squared
-    >>> Squared().smoothness
-    1.0
+    >>> from pegasos import LinearSVR
+    >>> model = LinearSVR(loss="squared", C=1e3).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> round(float(model.predict([[3.0]])[0]), 1)
+    3.0
     """
 
     name = "squared"
@@ -232,8 +233,9 @@ class Huber(Loss):
     Examples
     --------
     >>> from pegasos.losses import Huber
-    >>> Huber(delta=0.5).steepness
-    0.5
+    >>> loss = Huber(delta=0.5)
+    >>> loss.smoothness, loss.steepness
+    (1.0, 0.5)
     """
 
     delta: float = 1.35
