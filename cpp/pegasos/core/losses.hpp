@@ -17,7 +17,7 @@
 //   margin_shape()          ℓ as a maximum of a (1 − yz) − (bend/2) a²: visits in single precision,
 //                           linear/margin_lanes.hpp
 //
-// Parameters have no defaults here: those are in src/pegasos/losses.py.
+// Parameters have no defaults here: those are in src/pegasos/losses/__init__.py.
 #pragma once
 #include <algorithm>
 #include <cmath>

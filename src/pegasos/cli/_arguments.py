@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
+from typing import TypeAlias
+
+#: What arguments are added to: a parser, or a group of one.
+Container: TypeAlias = argparse._ActionsContainer
 
 DATA = "svmlight text (plain, .gz, .bz2, .xz or .zst; - is standard input) or a folder made by pegasos convert"
 MODEL = "a model file of pegasos, or a text model of LIBLINEAR or LIBSVM"
 FORMATS = ("pegasos", "liblinear", "libsvm", "onnx")
 
 
-def add_reading(parser: argparse.ArgumentParser) -> Any:
+def add_reading(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Options of every command that reads rows; the group, for more of them."""
     group = parser.add_argument_group("reading svmlight text")
     group.add_argument("--zero-based", action="store_true", help="indices begin at 0, not 1")
     return group
 
 
-def add_width(group: Any) -> None:
+def add_width(group: Container) -> None:
     """An option of commands for which the number of columns is not settled by a model."""
     group.add_argument("--n-features", metavar="N", type=count, help="columns (default: the largest index seen)")
 
 
-def add_threads(group: Any) -> None:
+def add_threads(group: Container) -> None:
     """An option of commands that only read."""
     group.add_argument("--threads", metavar="N", type=threads, help="threads to read with (default 1)")
 
 
-def add_memory(group: Any, *, default: int) -> None:
+def add_memory(group: Container, *, default: int) -> None:
     """An option of commands that read block by block; ``default`` in megabytes."""
     group.add_argument(
         "--memory",
@@ -39,7 +42,7 @@ def add_memory(group: Any, *, default: int) -> None:
     )
 
 
-def add_talking(parser: Any, *, json: str | None = None, quiet: str = "say nothing but errors") -> None:
+def add_talking(parser: Container, *, json: str | None = None, quiet: str = "say nothing but errors") -> None:
     """What to print: ``json`` says what as JSON."""
     if json:
         parser.add_argument("--json", action="store_true", help=f"print {json} as JSON, and nothing else")

@@ -6,50 +6,52 @@ import dataclasses
 import datetime
 import math
 import platform
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import pegasos
 from pegasos.cli._labels import label_text
+from pegasos.losses import Loss
 from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
-from pegasos.rows.views import Array
+from pegasos.solvers import KernelSolver, Solver
+from pegasos.util.arrays import Array, Matrix
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
+    from pegasos.fit.certificate import Certificate
+    from pegasos.fit.trace import Checkpoint
+    from pegasos.rows.dataset import Dataset
 
 #: Parameters that say nothing about the run: who watched it, and what scikit-learn's signature asks for.
-_LEFT_OUT = frozenset(
-    {
-        "callback",
-        "verbose",
-        "on_interrupt",
-        "checkpoint",
-        "checkpoint_every",
-        "penalty",
-        "dual",
-        "warm_start",
-        "random_state",
-        "shrinking",
-        "probability",
-    }
-)
+_LEFT_OUT = """
+callback verbose on_interrupt checkpoint checkpoint_every penalty dual warm_start random_state shrinking probability
+"""
+_BOUNDS = ("primal", "dual", "gap", "relative_gap")
 
 
-def data(source: str, X: Any, y: Array, *, classes: bool) -> Data:
+def data(source: str, X: Matrix | Dataset, y: Array, *, classes: bool) -> Data:
     """The facts about the training rows."""
     counts = None
     if classes:
         labels, rows = np.unique(y, return_counts=True)
         counts = tuple(ClassCount(label_text(label), int(count)) for label, count in zip(labels, rows, strict=True))
-    entries = int(X.nnz) if hasattr(X, "nnz") else int(X.shape[0]) * int(X.shape[1])
-    return Data(source, int(X.shape[0]), int(X.shape[1]), entries, counts)
+    return Data(source, int(X.shape[0]), int(X.shape[1]), entries(X), counts)
 
 
-def model(estimator: Any) -> Model:
+def entries(X: Matrix | Dataset) -> int:
+    """Stored entries."""
+    return int(X.size if isinstance(X, np.ndarray) else X.nnz)
+
+
+def model(estimator: AnyModel) -> Model:
     """Type, parameters and λ of a fitted estimator."""
-    chosen = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _LEFT_OUT}
-    return Model(type(estimator).__name__, {k: scalar(v) for k, v in chosen.items()}, float(estimator.lam_))
+    given, left_out = estimator.get_params(deep=False), _LEFT_OUT.split()
+    parameters = {name: scalar(value) for name, value in given.items() if name not in left_out}
+    return Model(type(estimator).__name__, parameters, float(estimator.lam_))
 
 
-def kernel(estimator: Any) -> Kernel | None:
+def kernel(estimator: AnyModel) -> Kernel | None:
     """What a kernel machine came to; None of a linear one."""
     if not hasattr(estimator, "kernel"):
         return None
@@ -63,12 +65,11 @@ def kernel(estimator: Any) -> Kernel | None:
     )
 
 
-def certificate(estimator: Any) -> Outcome:
+def certificate(estimator: AnyModel) -> Outcome:
     """The certificate."""
     c = estimator.certificate_
-    bounds = {name: finite(getattr(c, name)) for name in ("primal", "dual", "gap", "relative_gap")}
     return Outcome(
-        **bounds,
+        **bounds(c),
         converged=c.converged,
         reason=c.reason,
         epochs=float(c.epochs),
@@ -78,17 +79,17 @@ def certificate(estimator: Any) -> Outcome:
     )
 
 
-def trace(estimator: Any) -> tuple[Point, ...]:
+def trace(estimator: AnyModel) -> tuple[Point, ...]:
     """The checkpoints."""
-
-    bounds = ("primal", "dual", "gap", "relative_gap")
-    return tuple(
-        Point(float(record.epochs), float(record.seconds), **{name: finite(getattr(record, name)) for name in bounds})
-        for record in estimator.trace_
-    )
+    return tuple(Point(float(point.epochs), float(point.seconds), **bounds(point)) for point in estimator.trace_)
 
 
-def features(estimator: Any, names: list[str] | None, *, most: int = 10) -> Features | None:
+def bounds(found: Certificate | Checkpoint) -> dict[str, float | None]:
+    """The bounds of a fit, or of a moment of it."""
+    return {name: finite(getattr(found, name)) for name in _BOUNDS}
+
+
+def features(estimator: AnyModel, names: list[str] | None, *, most: int = 10) -> Features | None:
     """The largest weights of every output, by name; without names features are numbered from 1, as in their file.
 
     None of a kernel machine, whose features have no weights.
@@ -130,7 +131,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def spec(thing: Any) -> str:
+def spec(thing: Loss | Solver | KernelSolver) -> str:
     """A solver or loss as the command line writes it: ``pegasos:batch_size=64,projection=true``."""
     defaults = type(thing)()
     said = [
@@ -141,12 +142,13 @@ def spec(thing: Any) -> str:
     return f"{thing.name}:{','.join(said)}" if said else str(thing.name)
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-def scalar(value: Any) -> Scalar:
-    if dataclasses.is_dataclass(value):
+def scalar(value: object) -> Scalar:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, Loss | Solver | KernelSolver):
         return spec(value)
     if isinstance(value, dict):
         return ", ".join(f"{label_text(key)}: {item:g}" for key, item in value.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from pegasos.cli._plan import Plan
 from pegasos.cli._progress import Progress
 from pegasos.cli._rows import Rows
 from pegasos.report.record import CrossValidation
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array
 from pegasos.util.memory import TooManyColumns
 
 
@@ -52,7 +51,7 @@ def cross_validate(plan: Plan, rows: Rows, folds: int, progress: Progress) -> Cr
 
 def _assign(y: Array, folds: int, plan: Plan) -> Array:
     """The fold of each row: shuffled, and dealt out class by class."""
-    order: Any = np.random.default_rng(plan.seed).permutation(len(y))
+    order = np.random.default_rng(plan.seed).permutation(len(y))
     if not plan.regression:
         order = order[np.argsort(np.unique(y[order], return_inverse=True)[1], kind="stable")]
     fold = np.empty(len(y), dtype=np.intp)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pegasos.cli._exit import Failure
 from pegasos.cli._match import Match
 from pegasos.cli._metrics import tally_for
 from pegasos.report.record import Evaluation
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, Matrix
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
 
 
-def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], match: Match) -> Evaluation:
+def judge(model: AnyModel, blocks: Iterable[tuple[Matrix, Array | None]], match: Match) -> Evaluation:
     """How well the model predicts the targets of the rows.
 
     Raises Failure if there are none, or if they are of another kind than the model's.
@@ -31,7 +34,7 @@ def judge(model: Any, blocks: Iterable[tuple[Any, Array | None]], match: Match) 
     return tally.evaluation(source)
 
 
-def called(method: Any, X: Any) -> Any:
+def called(method: Callable[[Matrix], Array], X: Matrix) -> Array:
     """``method(X)`` for rows whose columns are matched already."""
     with matched():
         return method(X)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
 
-
-def label_text(label: Any) -> str:
+def label_text(label: object) -> str:
     """A label as LIBLINEAR prints it: whole numbers without ``.0``, other numbers so that they read back exactly."""
     if hasattr(label, "item"):
         label = label.item()
@@ -14,7 +12,7 @@ def label_text(label: Any) -> str:
     return repr(label) if isinstance(label, float) else str(label)
 
 
-def label_from_text(text: str) -> Any:
+def label_from_text(text: str) -> int | float | str:
     """The label that a text names: a whole number, a number, or the text itself."""
     for kind in (int, float):
         try:

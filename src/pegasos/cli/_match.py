@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pegasos.cli._exit import Failure
-from pegasos.rows.views import Array
+from pegasos.util.arrays import CSR, Array, Matrix
 from pegasos.util.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
+
+Say: TypeAlias = Callable[[str], object]
 
 _MOST_NAMES = 5
 
@@ -27,7 +32,7 @@ class Match:
         names: Sequence[str] | None,
         columns: int,
         known: Sequence[str] | None,
-        say: Callable[[str], object],
+        say: Say,
     ) -> None:
         self.source, self._columns, self._tell = source, columns, say
         self._order: Array | None = None  # of each column of the model its place in the rows; None: the same
@@ -40,25 +45,28 @@ class Match:
             self._say(f"has no column names, so columns are matched by position: {_few(known)}")
 
     @classmethod
-    def with_model(cls, source: str, names: Sequence[str] | None, model: Any, say: Callable[[str], object]) -> Match:
+    def with_model(
+        cls, source: str, names: Sequence[str] | None, model: AnyModel, say: Callable[[str], object]
+    ) -> Match:
         """The match with a fitted model, which knows names if the rows it was fitted on had any."""
         return cls(source, names, model.n_features_in_, getattr(model, "feature_names_in_", None), say)
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: Matrix) -> Matrix:
         """The rows, as wide as the model and in its order."""
         if self._order is not None:
             return self._reordered(X, self._order)
         columns = self._columns
         if X.shape[1] == columns:
             return X
-        if not hasattr(X, "indices"):
+        if isinstance(X, np.ndarray):
             raise Failure(f"{self.source}: has {X.shape[1]} columns, but the model was trained on {columns}")
         if X.shape[1] < columns:
-            return type(X)((X.data, X.indices, X.indptr), shape=(X.shape[0], columns))
+            return _alike(X, (X.data, X.indices, X.indptr), columns)
         if not self._said and (X.indices >= columns).any():
             self._say(f"features beyond the model's {columns} are ignored")
             self._said = True
-        return X[:, :columns]
+        narrow: CSR = X[:, :columns]
+        return narrow
 
     def _by_name(self, names: list[str], known: list[str]) -> None:
         if names == known:
@@ -81,24 +89,31 @@ class Match:
             self._say("the columns are in another order than in training; they are matched by name")
         self._order = np.array(order)
 
-    def _reordered(self, X: Any, order: Array) -> Any:
-        if not hasattr(X, "indices"):
+    def _reordered(self, X: Matrix, order: Array) -> Matrix:
+        if isinstance(X, np.ndarray):
             return np.ascontiguousarray(X[:, order])
         # NumPy checks every index it is given, which SciPy does not: a folder on disk may be damaged.
-        place = np.full(X.shape[1], -1, dtype=np.asarray(X.indices).dtype)
-        place[order] = np.arange(len(order))
         indices = np.asarray(X.indices)
+        place = np.full(X.shape[1], -1, dtype=indices.dtype)
+        place[order] = np.arange(len(order))
         if len(indices) and (indices.min() < 0 or indices.max() >= len(place)):
             raise Failure(f"{self.source}: has a column index outside 0 … {len(place) - 1}; convert it again")
         moved = place[indices]
         kept = moved >= 0
         ends = np.concatenate(([0], np.cumsum(kept)))[np.asarray(X.indptr)]
-        found = type(X)((np.asarray(X.data)[kept], moved[kept], ends), shape=(X.shape[0], len(order)))
+        found = _alike(X, (np.asarray(X.data)[kept], moved[kept], ends), len(order))
         found.sort_indices()
         return found
 
     def _say(self, what: str) -> None:
         self._tell(f"{self.source}: {what}")
+
+
+def _alike(X: CSR, arrays: tuple[Array, Array, Array], columns: int) -> CSR:
+    """A matrix of the type of X, and with as many rows."""
+    kind: Any = type(X)
+    found: CSR = kind(arrays, shape=(X.shape[0], columns))
+    return found
 
 
 def _columns(names: list[str]) -> str:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from pegasos.cli._labels import label_text
 from pegasos.report.record import Confusion, Evaluation
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
+
+Label: TypeAlias = int | float | str
 
 
 class ClassTally:
     """Counts of true and predicted labels."""
 
     def __init__(self, classes: Array) -> None:
-        self._counts: dict[tuple[Any, Any], int] = {}
+        self._counts: Counter[tuple[Label, Label]] = Counter()
         self._labels = set(np.asarray(classes).tolist())
 
     def add(self, y: Array, predicted: Array) -> None:
@@ -25,13 +31,12 @@ class ClassTally:
         table = np.bincount(codes[:m] * k + codes[m:], minlength=k * k).reshape(k, k)
         names = labels.tolist()
         for i, j in zip(*np.nonzero(table), strict=True):
-            pair = names[i], names[j]
-            self._counts[pair] = self._counts.get(pair, 0) + int(table[i, j])
+            self._counts[names[i], names[j]] += int(table[i, j])
 
     def evaluation(self, source: str) -> Evaluation:
         """What the counts say. Labels that are neither true nor predicted do not count into the means over classes."""
         labels = sorted(self._labels | {label for pair in self._counts for label in pair})
-        counts = np.array([[self._counts.get((i, j), 0) for j in labels] for i in labels], dtype=np.int64)
+        counts = np.array([[self._counts[i, j] for j in labels] for i in labels], dtype=np.int64)
         hits, true, said = np.diagonal(counts), counts.sum(axis=1), counts.sum(axis=0)
         rows = int(counts.sum())
         metrics = {}
@@ -75,6 +80,6 @@ class ErrorTally:
         return Evaluation(source, self._rows, metrics, None)
 
 
-def tally_for(model: Any) -> ClassTally | ErrorTally:
+def tally_for(model: AnyModel) -> ClassTally | ErrorTally:
     """The tally that suits an estimator."""
     return ClassTally(model.classes_) if hasattr(model, "classes_") else ErrorTally()

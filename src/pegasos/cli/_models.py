@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from pegasos.cli import _startup
 from pegasos.cli._exit import Failure
 from pegasos.util.devices import open_special
 from pegasos.util.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.estimators.svc import SVC
+    from pegasos.estimators.svr import SVR
+    from pegasos.util.arrays import Array
+
+#: An estimator that model files hold.
+AnyModel: TypeAlias = "LinearSVC | LinearSVR | SVC | SVR"
 
 _ENDINGS = {
     ".model": "pegasos",
@@ -38,7 +47,7 @@ def format_of(path: str, asked: str | None) -> str:
     return _ENDINGS[ending]
 
 
-def check_classes(form: str, y: Any, *, kernel: bool) -> None:
+def check_classes(form: str, y: Array, *, kernel: bool) -> None:
     """Refuse labels that a format cannot hold before a model of them is trained; ValueError."""
     if form not in ("liblinear", "libsvm"):
         return
@@ -69,7 +78,7 @@ def kind_of(path: str) -> str | None:
     return None
 
 
-def load(path: str) -> Any:
+def load(path: str) -> AnyModel:
     """The estimator of a model file.
 
     Raises Failure or ValueError naming the file, or OSError.
@@ -82,11 +91,11 @@ def load(path: str) -> Any:
     _startup.import_sklearn()
     from pegasos import io
 
-    readers = {"pegasos": io.load, "liblinear": io.read_liblinear, "libsvm": io.read_libsvm}
-    return readers[kind](path)
+    model: AnyModel = {"pegasos": io.load, "liblinear": io.read_liblinear, "libsvm": io.read_libsvm}[kind](path)
+    return model
 
 
-def save(model: Any, path: str, form: str, dtype: str | None = None) -> None:
+def save(model: AnyModel, path: str, form: str, dtype: str | None = None) -> None:
     """Write a model: a file whole or not at all, to a device or a pipe as it is. ``dtype``: of numbers in ONNX."""
     special = open_special(path)
     if special is None:
@@ -100,7 +109,7 @@ def save(model: Any, path: str, form: str, dtype: str | None = None) -> None:
         special.write(whole.read_bytes())
 
 
-def _save_file(model: Any, path: str, form: str, dtype: str | None) -> None:
+def _save_file(model: AnyModel, path: str, form: str, dtype: str | None) -> None:
     from pegasos import io
     from pegasos.util.atomic import replace_file
 

@@ -9,41 +9,19 @@ import re
 import shlex
 from collections.abc import Collection
 
-#: Parameters, and the options that stand for them.
-_OPTIONS = {
+#: Parameters whose options are called like them.
+_SAME_NAMES = """
+cache_size checkpoint checkpoint_every class_weight coef0 degree delimiter dtype epsilon format gamma header intercept
+kernel lam loss max_iter max_support max_time memory n_features sample_weight solver target text_target tol variant
+zero_based
+"""
+#: All parameters, and the options that stand for them.
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES.split()} | {
     "C": "-c",
-    "cache_size": "--cache-size",
-    "checkpoint": "--checkpoint",
-    "checkpoint_every": "--checkpoint-every",
-    "class_weight": "--class-weight",
-    "coef0": "--coef0",
-    "degree": "--degree",
-    "delimiter": "--delimiter",
-    "dtype": "--dtype",
-    "epsilon": "--epsilon",
-    "format": "--format",
-    "gamma": "--gamma",
-    "header": "--header",
-    "intercept": "--intercept",
-    "kernel": "--kernel",
-    "lam": "--lam",
-    "loss": "--loss",
-    "max_iter": "--max-iter",
-    "max_support": "--max-support",
-    "max_time": "--max-time",
-    "memory": "--memory",
-    "n_features": "--n-features",
     "n_jobs": "--threads",
     "overwrite": "--force",
     "random_state": "--seed",
     "refit": "--no-refit",
-    "sample_weight": "--sample-weight",
-    "solver": "--solver",
-    "target": "--target",
-    "text_target": "--text-target",
-    "tol": "--tol",
-    "variant": "--variant",
-    "zero_based": "--zero-based",
 }
 #: Options that are spoken of otherwise than as NAME VALUE.
 _PHRASES = {

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TypeAlias
 
 import pegasos
 from pegasos.cli._arguments import (
@@ -24,6 +24,9 @@ from pegasos.cli._arguments import (
 from pegasos.cli._exit import TABLE
 from pegasos.cli._train_arguments import EXAMPLES, add_train
 from pegasos.util.suggest import did_you_mean
+
+#: What commands are added to.
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -90,7 +93,7 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         self.error(f"unknown option {name!r}{did_you_mean(name, self.options)}; {self.prog} --help lists all")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
@@ -114,9 +117,9 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
     return parser, commands.choices
 
 
-def _command(commands: Any, name: str, summary: str, examples: str, usage: str | None = None) -> Parser:
+def _command(commands: Commands, name: str, summary: str, examples: str, usage: str | None = None) -> Parser:
     """A command whose ``run`` imports its own module when it is called."""
-    parser: Parser = commands.add_parser(
+    parser = commands.add_parser(
         name,
         usage=usage,
         help=summary,
@@ -133,9 +136,20 @@ def _command(commands: Any, name: str, summary: str, examples: str, usage: str |
     return parser
 
 
-def _train(commands: Any) -> None:
+def _train(commands: Commands) -> None:
     usage = "pegasos train DATA -m MODEL [options]"
     add_train(_command(commands, "train", "train a model and certify it", EXAMPLES, usage))
+
+
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    """The arguments of commands that judge or predict rows."""
+    parser.add_argument("data", metavar="DATA", help=DATA)
+    parser.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    help = "the file to write (default: standard output)"
+    parser.add_argument("-o", "--output", metavar="OUT", default="-", help=help)
 
 
 def _add_blocks(parser: argparse.ArgumentParser) -> None:
@@ -145,7 +159,7 @@ def _add_blocks(parser: argparse.ArgumentParser) -> None:
     add_memory(group, default=256)
 
 
-def _predict(commands: Any) -> None:
+def _predict(commands: Commands) -> None:
     p = _command(
         commands,
         "predict",
@@ -154,9 +168,8 @@ def _predict(commands: Any) -> None:
         "  zcat big.svm.gz | pegasos predict - -m big.model > labels.txt\n"
         "  pegasos predict heart.t -m heart.model -b 1 -o probabilities.txt",
     )
-    p.add_argument("data", metavar="DATA", help=DATA)
-    p.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
-    p.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write (default: standard output)")
+    _add_rows(p)
+    _add_output(p)
     kind = p.add_mutually_exclusive_group()
     kind.add_argument(
         "-b",
@@ -172,7 +185,7 @@ def _predict(commands: Any) -> None:
     add_talking(p)
 
 
-def _evaluate(commands: Any) -> None:
+def _evaluate(commands: Commands) -> None:
     p = _command(
         commands,
         "evaluate",
@@ -180,13 +193,12 @@ def _evaluate(commands: Any) -> None:
         "  pegasos evaluate heart.t -m heart.model\n"
         "  pegasos evaluate heart.t -m heart.model --json | jq .metrics.accuracy",
     )
-    p.add_argument("data", metavar="DATA", help=DATA)
-    p.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
+    _add_rows(p)
     _add_blocks(p)
     add_talking(p, json="metrics and confusion", quiet="leave out the confusion table and remarks")
 
 
-def _convert(commands: Any) -> None:
+def _convert(commands: Commands) -> None:
     p = _command(
         commands,
         "convert",
@@ -211,7 +223,7 @@ def _convert(commands: Any) -> None:
     add_talking(p)
 
 
-def _columns(group: Any) -> None:
+def _columns(group: argparse._ArgumentGroup) -> None:
     target = group.add_mutually_exclusive_group()
     target.add_argument(
         "--target",
@@ -233,7 +245,7 @@ def _columns(group: Any) -> None:
     )
 
 
-def _export(commands: Any) -> None:
+def _export(commands: Commands) -> None:
     p = _command(
         commands,
         "export",
@@ -247,7 +259,7 @@ def _export(commands: Any) -> None:
     add_talking(p)
 
 
-def _sparsify(commands: Any) -> None:
+def _sparsify(commands: Commands) -> None:
     p = _command(
         commands,
         "sparsify",
@@ -270,7 +282,7 @@ def _sparsify(commands: Any) -> None:
     add_talking(p, json="the outcome")
 
 
-def _info(commands: Any) -> None:
+def _info(commands: Commands) -> None:
     p = _command(
         commands,
         "info",
@@ -282,7 +294,7 @@ def _info(commands: Any) -> None:
     add_talking(p, json="the facts", quiet="")
 
 
-def _report(commands: Any) -> None:
+def _report(commands: Commands) -> None:
     p = _command(
         commands,
         "report",
@@ -291,5 +303,5 @@ def _report(commands: Any) -> None:
         "  pegasos report run.json -o report.html",
     )
     p.add_argument("runs", metavar="RUN.json", nargs="+", help="what pegasos train --record wrote")
-    p.add_argument("-o", "--output", metavar="OUT", default="-", help="the file to write (default: standard output)")
+    _add_output(p)
     p.add_argument("--title", help="heading of the page")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import argparse
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegasos import losses, solvers
 from pegasos.cli import _spec
 from pegasos.cli._labels import label_from_text
+from pegasos.cli._train_arguments import KERNELS
+from pegasos.report.record import KERNEL_PARAMETERS
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
 
 #: LIBLINEAR's solver types that have no counterpart here, and why.
 _NO_COUNTERPART = {5: "L1 regularisation", 6: "L1 regularisation", 21: "one-class machines"}
@@ -23,12 +28,7 @@ _TYPES = dict(
     )
 )
 #: The options of kernel machines, and the kernels that each is for.
-_KERNEL_OPTIONS = {
-    "gamma": ("poly", "rbf", "sigmoid", "laplacian", "chi2"),
-    "degree": ("poly",),
-    "coef0": ("poly", "sigmoid"),
-    "cache_size": ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"),
-}
+_KERNEL_OPTIONS = KERNEL_PARAMETERS | {"cache_size": KERNELS}
 _NAMED = ", ".join(("auto", *solvers.KERNEL_SOLVERS))
 _TUBES = tuple(name for name, cls in losses.LOSSES.items() if "epsilon" in losses.fields_of(cls))
 
@@ -38,7 +38,7 @@ class Plan:
     """Which estimator, with which parameters."""
 
     regression: bool
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     seed: int = 0
     kernel: bool = False
 
@@ -61,7 +61,7 @@ class Plan:
         regression = kind == "regression"
         if args.regression and not regression:
             raise ValueError(f"--loss {args.loss or loss} is for classes, not for --regression")
-        chosen: dict[str, Any] = {"loss": loss, "solver": _solver(args), "random_state": args.seed}
+        chosen: dict[str, object] = {"loss": loss, "solver": _solver(args), "random_state": args.seed}
         chosen |= {"n_jobs": args.threads, "tol": args.tol, "max_iter": args.max_iter, "max_time": args.max_time}
         chosen |= {"C": args.C, "lam": args.lam} | _intercept(args)
         if args.epsilon is not None:
@@ -102,7 +102,7 @@ class Plan:
         return cls(args.regression, plan.parameters | seeded, args.seed, kernel=True)
 
     @property
-    def kind(self) -> Any:
+    def kind(self) -> type[AnyModel]:
         """The estimator's class."""
         from pegasos.cli import _startup
 
@@ -116,16 +116,18 @@ class Plan:
 
         return LinearSVR if self.regression else LinearSVC
 
-    def estimator(self, **more: Any) -> Any:
+    def estimator(self, **more: object) -> AnyModel:
         """A new estimator."""
-        return self.kind(**self.parameters, **more)
+        kind: Any = self.kind  # its parameters are checked by its fit
+        model: AnyModel = kind(**self.parameters, **more)
+        return model
 
 
-def _given(chosen: dict[str, Any]) -> dict[str, Any]:
+def _given(chosen: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _loss(args: argparse.Namespace) -> Any:
+def _loss(args: argparse.Namespace) -> str | losses.Loss:
     if args.type is not None:
         if args.loss is not None:
             raise ValueError("-s and --loss say the same thing; give one of them")
@@ -139,7 +141,7 @@ def _loss(args: argparse.Namespace) -> Any:
     return loss if ":" in args.loss else loss.name
 
 
-def _solver(args: argparse.Namespace) -> Any:
+def _solver(args: argparse.Namespace) -> str | solvers.Solver:
     name = args.solver.partition(":")[0]
     if name in solvers.KERNEL_SOLVERS and name not in solvers.SOLVERS:
         raise ValueError(f"--solver {name} is for kernel machines; add --kernel, rbf say")
@@ -147,7 +149,7 @@ def _solver(args: argparse.Namespace) -> Any:
     return solver if ":" in args.solver else solver.name
 
 
-def _kernel_solver(args: argparse.Namespace) -> Any:
+def _kernel_solver(args: argparse.Namespace) -> str | solvers.Solver | solvers.KernelSolver:
     if args.solver == "auto":
         return "auto"
     name = args.solver.partition(":")[0]
@@ -157,7 +159,7 @@ def _kernel_solver(args: argparse.Namespace) -> Any:
     return solver if ":" in args.solver else solver.name
 
 
-def _intercept(args: argparse.Namespace) -> dict[str, Any]:
+def _intercept(args: argparse.Namespace) -> dict[str, object]:
     if args.bias is not None and args.intercept is not None:
         raise ValueError("-B and --intercept say the same thing; give one of them")
     if args.bias is not None and args.bias > 0:
@@ -167,12 +169,12 @@ def _intercept(args: argparse.Namespace) -> dict[str, Any]:
     return {"intercept": args.intercept}
 
 
-def _class_weight(words: list[str]) -> Any:
+def _class_weight(words: list[str]) -> str | dict[int | float | str, float]:
     if "balanced" in words:
         if len(words) > 1:
             raise ValueError("--class-weight balanced stands alone")
         return "balanced"
-    found = {}
+    found: dict[int | float | str, float] = {}
     for word in words:
         label, equals, number = word.rpartition("=")
         try:

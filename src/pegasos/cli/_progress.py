@@ -9,9 +9,12 @@ import shutil
 import sys
 import threading
 import time
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from pegasos.util.numbers import duration
+
+if TYPE_CHECKING:
+    from pegasos.fit.trace import Checkpoint
 
 _EVERY = 0.25  # seconds between two drawings while nothing else happens
 
@@ -72,7 +75,7 @@ class Progress:
         self._history.clear()
         self.stage("training")
 
-    def callback(self, point: Any) -> None:
+    def callback(self, point: Checkpoint) -> None:
         """What an estimator calls at each checkpoint."""
         if not self._shown:
             return
@@ -91,7 +94,7 @@ class Progress:
             self._stage = "  ".join(parts)
         self._draw()
 
-    def _remaining(self, point: Any) -> float | None:
+    def _remaining(self, point: Checkpoint) -> float | None:
         """Seconds to go, if the gap goes on falling as fast as lately; no more than the limits allow."""
         guesses = []
         recent = [(t, g) for t, g in self._history[-6:] if 0 < g < math.inf]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from pegasos import io
 from pegasos.cli._exit import Failure
 from pegasos.cli._labels import label_text
 from pegasos.io.data.convert import format_of
 from pegasos.io.data.svmlight import line_of_row
-from pegasos.rows.views import Array
+from pegasos.rows.views import is_sparse
+from pegasos.util.arrays import CSR, Array, Matrix, first_true
 from pegasos.util.memory import TooManyColumns, row_of_last_column
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
+
+_BLOCK_ROWS = 1 << 16  # of rows in memory
 
 
 @dataclass(frozen=True)
@@ -24,29 +29,21 @@ class Rows:
     """Labelled rows. ``X`` is a CSR matrix, or a Dataset that brings its targets along."""
 
     source: str
-    X: Any
+    X: CSR | io.Dataset
     y: Array
     names: list[str] | None = None
     path: str = "-"
     first_index: int = 1
 
     @property
-    def on_disk(self) -> bool:
-        """Whether the rows are a dataset's folder."""
-        return isinstance(self.X, io.Dataset)
-
-    @property
-    def matrix(self) -> Any:
+    def matrix(self) -> Matrix:
         """The rows themselves, in memory or mapped."""
-        return self.X.X if self.on_disk else self.X
+        return self.X.X if isinstance(self.X, io.Dataset) else self.X
 
-    def fit(self, model: Any) -> None:
+    def fit(self, model: AnyModel) -> None:
         """Fit a model to the rows."""
         try:
-            if self.on_disk:
-                model.fit(self.X)
-            else:
-                model.fit(self.X, self.y)
+            model.fit(self.X, None if isinstance(self.X, io.Dataset) else self.y)
         except TooManyColumns as error:
             raise self.too_wide(error.columns, error.cost) from None
 
@@ -55,7 +52,8 @@ class Rows:
         row = row_of_last_column(self.matrix)
         if row is None:
             return Failure(f"{self.source}: has {columns} columns, and {cost}. Use fewer")
-        line = None if self.on_disk or self.path == "-" else line_of_row(self.path, row)
+        in_text = self.path != "-" and not isinstance(self.X, io.Dataset)
+        line = line_of_row(self.path, row) if in_text else None
         where = f"row {row + 1}" if line is None else f"line {line}"
         return Failure(
             f"{self.source}, {where}: index {columns - 1 + self.first_index} makes {columns} columns, and {cost}. "
@@ -66,20 +64,18 @@ class Rows:
         """Refuse sparse rows so wide that no model file holds them as support vectors, before they are trained on."""
         from pegasos.io.models.support import WIDEST  # takes all of scikit-learn along
 
-        if sparse.issparse(self.matrix) and (columns := self.matrix.shape[1]) > WIDEST:
+        if is_sparse(self.matrix) and (columns := self.matrix.shape[1]) > WIDEST:
             cost = f"the support vectors of a model file have {WIDEST} at most"
             raise self.too_wide(columns, cost)
 
-    def take(self, chosen: Array) -> tuple[Any, Array, Array | None]:
+    def take(self, chosen: Array) -> tuple[Matrix, Array, Array | None]:
         """Some of the rows with their targets and weights, in memory."""
-        if not self.on_disk:
-            return self.X[chosen], self.y[chosen], None
-        weight = self.X.sample_weight
-        return self.X.X[chosen], self.y[chosen], None if weight is None else np.asarray(weight[chosen])
+        weight = self.X.sample_weight if isinstance(self.X, io.Dataset) else None
+        return self.matrix[chosen], self.y[chosen], None if weight is None else np.asarray(weight[chosen])
 
-    def blocks(self) -> Iterator[tuple[Any, Array]]:
+    def blocks(self) -> Iterator[tuple[Matrix, Array]]:
         """All rows, piece by piece: scores of many classes would otherwise take more memory than the rows."""
-        if self.on_disk:
+        if isinstance(self.X, io.Dataset):
             for first, X in self.X.blocks():
                 yield X, self.y[first : first + X.shape[0]]
             return
@@ -88,21 +84,18 @@ class Rows:
             yield self.X[chosen], self.y[chosen]
 
 
-_BLOCK_ROWS = 1 << 16
-
-
 def read(path: str, *, regression: bool, n_features: int | None, zero_based: bool, threads: int | None) -> Rows:
     """All rows of a file or folder, their targets checked to be what is asked for.
 
     Raises Failure, ValueError or OSError naming the file.
     """
+    X: CSR | io.Dataset
     names = None
     if _is_folder(path):
-        X = io.open_dataset(path)
-        if X.y is None:
+        X = data = io.open_dataset(path)
+        if data.y is None:
             raise Failure(f"{path}: was converted without targets; convert it again, with --target")
-        y = X.y
-        names = list(X.feature_names) if X.feature_names is not None else None
+        y, names = data.y, None if data.feature_names is None else list(data.feature_names)
     else:
         X, y = io.read_svmlight(path, n_features=n_features, zero_based=zero_based, n_jobs=threads)
     source, first = name_of(path), 0 if zero_based else 1
@@ -119,14 +112,14 @@ class Blocks:
 
     source: str
     names: tuple[str, ...] | None
-    pieces: Iterator[tuple[Any, Array | None]]
+    pieces: Iterable[tuple[Matrix, Array | None]]
 
 
 def blocks(path: str, *, zero_based: bool, threads: int | None, memory: int) -> Blocks:
     """Rows and targets of a file or folder, in blocks that take ``memory`` bytes at most while they are read."""
     if not _is_folder(path):
-        pieces = io.iter_svmlight(path, zero_based=zero_based, n_jobs=threads, memory=memory)
-        return Blocks(name_of(path), None, pieces)
+        found = io.iter_svmlight(path, zero_based=zero_based, n_jobs=threads, memory=memory)
+        return Blocks(name_of(path), None, ((X, y) for X, y in found))
     data = io.open_dataset(path)
     y = data.y
     pieces = ((X, None if y is None else y[first : first + X.shape[0]]) for first, X in data.blocks())
@@ -165,11 +158,9 @@ def _targets(y: Array, source: str, *, regression: bool) -> Array:
         return y
     with np.errstate(invalid="ignore"):
         odd = ~((y == np.rint(y)) & (np.abs(y) < 2.0**53))
-    if odd.any():
-        row = int(np.flatnonzero(odd)[0])
+    if (row := first_true(odd)) is not None:
         raise Failure(
             f"{source}: the label {label_text(y[row])} of row {row + 1} is no whole number; "
             "add --regression to predict numbers"
         )
-    whole: Array = y.astype(np.int64)
-    return whole
+    return y.astype(np.int64)

@@ -21,17 +21,13 @@ def evaluation(found: Evaluation) -> str:
 
 def cross_validation(found: CrossValidation) -> str:
     """Mean and standard deviation over the folds."""
-    mean = sum(found.scores) / len(found.scores)
-    spread = (sum((score - mean) ** 2 for score in found.scores) / len(found.scores)) ** 0.5
-    shown = f"{metric(found.metric, mean)} ± {metric(found.metric, spread)}"
+    shown = f"{metric(found.metric, found.mean)} ± {metric(found.metric, found.spread)}"
     return f"cross-validation {found.metric} {shown} ({len(found.scores)} folds)"
 
 
 def kernel(found: Kernel) -> str:
     """A kernel machine in a line."""
-    parameters = [f"gamma {number(found.gamma, 6)}"] if found.name != "linear" else []
-    parameters += [f"degree {found.degree}"] if found.name == "poly" else []
-    parameters += [f"coef0 {number(found.coef0, 6)}"] if found.name in ("poly", "sigmoid") else []
+    parameters = [f"{name} {number(value, 6)}" for name, value in found.parameters().items()]
     work = f"{whole(found.support_vectors)} support vectors, {whole(found.evaluations)} kernel evaluations"
     return f"{', '.join([f'{found.name} kernel', *parameters])}: {work}"
 
@@ -46,14 +42,10 @@ def classes(counts: tuple[ClassCount, ...] | None) -> str:
 
 def confusion(found: Confusion) -> str:
     """A table of rows: true classes down, predicted ones across, with precision and recall."""
-    k = len(found.labels)
-    columns = [sum(row[j] for row in found.counts) for j in range(k)]
-    lines = [["true \\ predicted", *found.labels, "recall"]]
-    for i, label in enumerate(found.labels):
-        total = sum(found.counts[i])
-        recall = percent(found.counts[i][i] / total) if total else "–"
-        lines.append([label, *map(whole, found.counts[i]), recall])
-    said = [percent(found.counts[j][j] / columns[j]) if columns[j] else "–" for j in range(k)]
-    lines.append(["precision", *said, ""])
-    widths = [max(len(line[j]) for line in lines) for j in range(k + 2)]
+    lines, precision = [["true \\ predicted", *found.labels, "recall"]], []
+    for row, (label, right, true, predicted) in zip(found.counts, found.of_each_class(), strict=True):
+        lines.append([label, *map(whole, row), percent(right / true) if true else "–"])
+        precision.append(percent(right / predicted) if predicted else "–")
+    lines.append(["precision", *precision, ""])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from pegasos.fit.interrupt import NUMBERS
@@ -63,7 +64,7 @@ class Signals:
         if self.pending:
             raise KeyboardInterrupt
 
-    def _handle(self, number: int, frame: Any) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         again, self._sent_again = self._sent_again, False
         first = not self.pending
         self.last, self.pending = number, True
@@ -76,7 +77,7 @@ class Signals:
 
     _handle.interrupts = True  # type: ignore[attr-defined]
 
-    def _importing(self, frame: Any) -> bool:
+    def _importing(self, frame: FrameType | None) -> bool:
         """Whether a module is being imported. Exceptions raised there can be swallowed, or break a module for good."""
         while frame is not None and frame is not self._outermost:
             if frame.f_code.co_filename.startswith("<frozen importlib"):

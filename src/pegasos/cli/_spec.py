@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
+from pegasos.cli._labels import label_from_text
 from pegasos.util.suggest import did_you_mean
 
-_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+Found = TypeVar("Found")
+_WORDS = {"true": True, "false": False, "none": None}
 
 
-def parse(text: str, table: Mapping[str, type], what: str) -> Any:
+def parse(text: str, table: Mapping[str, type[Found]], what: str) -> Found:
     """The object of ``table`` that a text describes.
 
     Raises ValueError naming what is unknown or out of range.
@@ -20,8 +22,8 @@ def parse(text: str, table: Mapping[str, type], what: str) -> Any:
     if name not in table:
         raise ValueError(f"{what} {name!r} is unknown{did_you_mean(name, table)}; it can be {', '.join(table)}")
     kind = table[name]
-    known = [field.name for field in dataclasses.fields(kind)]
-    values: dict[str, Any] = {}
+    known = list(inspect.signature(kind).parameters)
+    values: dict[str, object] = {}
     for item in rest.split(",") if colon else ():
         key, equals, value = item.partition("=")
         if not equals:
@@ -31,16 +33,5 @@ def parse(text: str, table: Mapping[str, type], what: str) -> Any:
             raise ValueError(f"{what} {name!r} has no parameter {key!r}{did_you_mean(key, known)}; {accepted}")
         if key in values:
             raise ValueError(f"{what} {text!r} gives {key!r} twice")
-        values[key] = _value(value)
+        values[key] = _WORDS[value.lower()] if value.lower() in _WORDS else label_from_text(value)
     return kind(**values)
-
-
-def _value(text: str) -> Any:
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
-from typing import Any
 
 _LATE = frozenset(
     {
@@ -74,7 +73,7 @@ class _NoFrames:
 
 
 @contextlib.contextmanager
-def _asked_first(finder: Any) -> Iterator[None]:
+def _asked_first(finder: type[_Late | _NoFrames]) -> Iterator[None]:
     """While inside, this finder of modules comes before all others."""
     sys.meta_path.insert(0, finder)
     try:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 from pegasos.cli import _arguments as kind
+
+Add: TypeAlias = Callable[..., argparse.Action]
 
 EXAMPLES = """\
   pegasos train heart.svm -m heart.model
@@ -39,7 +42,7 @@ def _choice(names: tuple[str, ...]) -> str:
     return ", ".join((f"{names[0]} (default)", *names[1:]))
 
 
-def _problem(add: Any) -> None:
+def _problem(add: Add) -> None:
     add("-c", "--C", dest="C", metavar="C", type=kind.positive, help="weight of the losses (default 1)")
     add("--lam", metavar="LAMBDA", type=kind.positive, help="λ = 1/(C · rows), in place of -c")
     add(
@@ -81,7 +84,7 @@ def _problem(add: Any) -> None:
     )
 
 
-def _kernel(add: Any) -> None:
+def _kernel(add: Add) -> None:
     add(
         "--kernel",
         choices=KERNELS,
@@ -93,7 +96,7 @@ def _kernel(add: Any) -> None:
     add("--cache-size", metavar="MB", type=kind.positive, help="megabytes of kernel rows to keep (default 200)")
 
 
-def _solver(add: Any) -> None:
+def _solver(add: Add) -> None:
     add(
         "--solver",
         metavar="SOLVER",
@@ -132,7 +135,7 @@ def _solver(add: Any) -> None:
     )
 
 
-def _judging(add: Any) -> None:
+def _judging(add: Add) -> None:
     add(
         "-v",
         "--cv",

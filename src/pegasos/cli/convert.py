@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from pegasos.cli._exit import OK, Failure
 from pegasos.cli._progress import Progress
@@ -16,6 +15,7 @@ _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon"
 def run(args: argparse.Namespace) -> int:
     """Convert as the arguments say; the exit code."""
     from pegasos import io
+    from pegasos.io.data.columns import Word
 
     if Path(args.source).is_dir():
         raise Failure(f"{args.source}: is a folder; all commands take one made by pegasos convert as it is")
@@ -25,8 +25,8 @@ def run(args: argparse.Namespace) -> int:
             args.source,
             args.folder,
             format=args.format,
-            target=None if args.no_target else _column(args.target, "auto"),
-            sample_weight=_column(args.sample_weight, None),
+            target=None if args.no_target else "auto" if args.target is None else Word(args.target),
+            sample_weight=None if args.sample_weight is None else Word(args.sample_weight),
             dtype=args.dtype,
             n_features=args.n_features,
             zero_based=args.zero_based,
@@ -40,10 +40,3 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         print(f"{args.folder}: {data.shape[0]:,} rows, {data.shape[1]:,} columns, {data.nnz:,} entries, {data.dtype}")
     return OK
-
-
-def _column(word: str | None, otherwise: Any) -> Any:
-    """The column that a word points out."""
-    from pegasos.io.data.columns import Word
-
-    return otherwise if word is None else Word(word)

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from pegasos.cli import _models
 from pegasos.cli._exit import OK
+
+if TYPE_CHECKING:
+    from pegasos.estimators.svc import SVC
+    from pegasos.estimators.svr import SVR
+
+#: What is said of a file, by name.
+Facts: TypeAlias = dict[str, object]
+
+_MOST_LABELS = 1000
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _facts(args: argparse.Namespace) -> dict[str, Any]:
+def _facts(args: argparse.Namespace) -> Facts:
     path = args.path
     if path != "-" and not Path(path).is_dir():
         if _models.kind_of(path) is not None:
@@ -34,13 +44,13 @@ def _facts(args: argparse.Namespace) -> dict[str, Any]:
     return _data(args)
 
 
-def _model(path: str) -> dict[str, Any]:
+def _model(path: str) -> Facts:
     form = _models.kind_of(path)
     model = _models.load(path)
     from pegasos.cli import _describe
     from pegasos.cli._labels import label_text
 
-    facts: dict[str, Any] = {"kind": f"{form} model", "estimator": type(model).__name__}
+    facts: Facts = {"kind": f"{form} model", "estimator": type(model).__name__}
     facts |= _kernel(model) if hasattr(model, "kernel") else {"loss": _describe.scalar(model.loss)}
     facts["features"] = int(model.n_features_in_)
     if hasattr(model, "classes_"):
@@ -68,13 +78,14 @@ def _model(path: str) -> dict[str, Any]:
     return facts
 
 
-def _kernel(model: Any) -> dict[str, Any]:
+def _kernel(model: SVC | SVR) -> Facts:
     """The kernel with the parameters it has, and the support vectors."""
+    from pegasos.report.record import KERNEL_PARAMETERS
+
     name = str(model.kernel)
-    facts: dict[str, Any] = {"kernel": name}
-    facts |= {"gamma": float(model._gamma)} if name not in ("linear", "precomputed") else {}
-    facts |= {"degree": int(model.degree)} if name == "poly" else {}
-    facts |= {"coef0": float(model.coef0)} if name in ("poly", "sigmoid") else {}
+    facts: Facts = {"kernel": name}
+    values = {"gamma": float(model._gamma), "degree": int(model.degree), "coef0": float(model.coef0)}
+    facts |= {parameter: values[parameter] for parameter, kernels in KERNEL_PARAMETERS.items() if name in kernels}
     facts["support vectors"] = int(model.n_support_.sum())
     if hasattr(model, "classes_"):
         facts["of each class"] = [int(count) for count in model.n_support_]
@@ -83,11 +94,11 @@ def _kernel(model: Any) -> dict[str, Any]:
     return facts
 
 
-def _run(path: str) -> dict[str, Any]:
+def _run(path: str) -> Facts:
     from pegasos.report import record as run_record
 
     run = run_record.read(Path(path))
-    facts: dict[str, Any] = {"kind": "run record", "name": run.name, "created": run.created}
+    facts: Facts = {"kind": "run record", "name": run.name, "created": run.created}
     facts |= {"estimator": run.model.type, "lambda": run.model.lam, "data": run.data.source, "rows": run.data.rows}
     if run.kernel is not None:
         facts |= {"kernel": run.kernel.name, "support vectors": run.kernel.support_vectors}
@@ -97,31 +108,30 @@ def _run(path: str) -> dict[str, Any]:
     return facts
 
 
-def _data(args: argparse.Namespace) -> dict[str, Any]:
+def _data(args: argparse.Namespace) -> Facts:
     """Rows, columns, entries and targets, block by block."""
     import numpy as np
 
-    from pegasos.cli import _rows
+    from pegasos.cli import _describe, _rows
     from pegasos.cli._labels import label_text
 
     folder = args.path != "-" and Path(args.path).is_dir()
     rows = columns = entries = 0
-    counts: dict[Any, int] = {}
+    counts: Counter[int | float | str] = Counter()
     low, high, targets = float("inf"), float("-inf"), False
     blocks = _rows.blocks(args.path, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
     for X, y in blocks.pieces:
         rows, columns = rows + X.shape[0], max(columns, X.shape[1])
-        entries += int(X.nnz) if hasattr(X, "nnz") else int(X.size)
+        entries += _describe.entries(X)
         if y is None:
             continue
         targets = True
         if len(counts) <= _MOST_LABELS:
             found, times = np.unique(y, return_counts=True)
-            for label, count in zip(found.tolist(), times.tolist(), strict=True):
-                counts[label] = counts.get(label, 0) + count
+            counts.update(dict(zip(found.tolist(), times.tolist(), strict=True)))
         if y.dtype.kind in "iuf" and len(y):
             low, high = min(low, float(y.min())), max(high, float(y.max()))
-    facts: dict[str, Any] = {"kind": "dataset folder" if folder else "svmlight text"}
+    facts: Facts = {"kind": "dataset folder" if folder else "svmlight text"}
     facts |= {"rows": rows, "columns": columns, "entries": entries}
     if blocks.names is not None:
         facts["names"] = list(blocks.names)
@@ -135,10 +145,7 @@ def _data(args: argparse.Namespace) -> dict[str, Any]:
     return facts
 
 
-_MOST_LABELS = 1000
-
-
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, dict):
         few = [f"{name} ({count:.4g})" for name, count in list(value.items())[:12]]
         return ", ".join(few) + (", …" if len(value) > 12 else "")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pegasos.cli import _models, _output
 from pegasos.cli._exit import OK, Failure
 from pegasos.cli._progress import Progress
+
+if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel
+    from pegasos.util.arrays import Array, Matrix
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def _header(model: Any, args: argparse.Namespace) -> str | None:
+def _header(model: AnyModel, args: argparse.Namespace) -> str | None:
     """LIBLINEAR's first line, which says which column belongs to which label."""
     if not (args.probabilities or args.scores) or not hasattr(model, "classes_"):
         return None
@@ -48,7 +52,7 @@ def _header(model: Any, args: argparse.Namespace) -> str | None:
     return " ".join(["labels", *names]) + "\n"
 
 
-def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str]]:
+def _lines(model: AnyModel, args: argparse.Namespace) -> Callable[[Matrix], Iterator[str]]:
     """What turns rows into lines of text."""
     import numpy as np
 
@@ -64,25 +68,27 @@ def _lines(model: Any, args: argparse.Namespace) -> Callable[[Any], Iterator[str
 
     kernel = hasattr(model, "kernel")
 
-    def labels(X: Any, beside: Any) -> Any:
+    def labels(X: Matrix, beside: Array | None) -> Iterable[str]:
         if beside is None or (kernel and beside.ndim == 2):  # of pairs of classes the votes count, not the scores
-            return names[np.searchsorted(model.classes_, called(model.predict, X))]
-        index = (beside > 0).astype(int) if beside.ndim == 1 else beside.argmax(axis=1)
-        return names[index]
+            index = np.searchsorted(model.classes_, called(model.predict, X))
+        else:
+            index = (beside > 0).astype(int) if beside.ndim == 1 else beside.argmax(axis=1)
+        return map(str, names[index])
 
     if args.probabilities and not hasattr(model, "predict_proba"):
         able = " or ".join(f"--loss {name}" for name, cls in LOSSES.items() if cls.link)
         remedy = "use --scores" if kernel else f"train with {able}, or use --scores"
         raise Failure(f"{args.model}: has no probabilities; {remedy}")
 
-    def lines(X: Any) -> Iterator[str]:
+    def lines(X: Matrix) -> Iterator[str]:
         alone = kernel and not args.scores and len(names) > 2
-        scores: Any = None if alone else called(model.decision_function, X)
+        scores = None if alone else called(model.decision_function, X)
         if not (args.probabilities or args.scores):
             yield from (f"{label}\n" for label in labels(X, scores))
             return
-        beside = called(model.predict_proba, X) if args.probabilities else scores.reshape(len(scores), -1)
-        for label, values in zip(labels(X, scores), beside.tolist(), strict=True):
+        beside = called(model.predict_proba, X) if args.probabilities else scores
+        assert beside is not None
+        for label, values in zip(labels(X, scores), beside.reshape(len(beside), -1).tolist(), strict=True):
             yield f"{label} {' '.join(map(repr, values))}\n"
 
     return lines

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pegasos.cli import _models, _output
 from pegasos.cli._exit import OK, Failure
 from pegasos.cli._progress import Progress
+
+if TYPE_CHECKING:
+    from pegasos.util.arrays import Array, Matrix
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         if not isinstance(model, SVC):
             raise Failure(f"{args.model}: is a {type(model).__name__}; only kernel classifiers have support vectors")
 
-        def read(path: str) -> tuple[Any, Any]:
+        def read(path: str) -> tuple[Matrix, Array]:
             options = {"regression": False, "zero_based": args.zero_based, "threads": args.threads}
             rows = _rows.read(path, n_features=None, **options)
             match = _match.Match.with_model(rows.source, rows.names, model, progress.say)

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegasos.cli import _output
 from pegasos.cli._exit import NOT_CONVERGED, OK, Failure, reason
@@ -18,6 +18,14 @@ from pegasos.cli._models import check_classes, format_of
 from pegasos.cli._options import as_options
 from pegasos.cli._progress import Progress
 from pegasos.util.devices import is_special
+
+if TYPE_CHECKING:
+    from pegasos.cli._match import Match
+    from pegasos.cli._models import AnyModel
+    from pegasos.cli._plan import Plan
+    from pegasos.cli._rows import Rows
+    from pegasos.fit.resume import CheckpointFile
+    from pegasos.report.record import CrossValidation, Evaluation, Run
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,16 +78,16 @@ def _check_format(args: argparse.Namespace) -> None:
 class _Training:
     """One run, from reading to saving. What it finds out on the way is kept for the record."""
 
-    model: Any
+    model: AnyModel
+    rows: Rows
     advice: str | None = None
 
-    def __init__(self, args: argparse.Namespace, plan: Any) -> None:
+    def __init__(self, args: argparse.Namespace, plan: Plan) -> None:
         self.args, self.plan = args, plan
         self.seconds: dict[str, float] = {}
-        self.test: Any = None
-        self.test_match: Any = None
-        self.scores: Any = None
-        self.checkpoints: list[Any] = []
+        self.test: tuple[Rows, Match] | None = None
+        self.scores: CrossValidation | None = None
+        self.checkpoints: list[CheckpointFile] = []
         self.interrupted = self.saved = False
 
     def run(self) -> int:
@@ -106,7 +114,8 @@ class _Training:
                     self._save()
                 record, test = self._judged(progress)
         if args.model is None:
-            return self._say_scores()
+            assert self.scores is not None
+            return self._say_scores(self.scores)
         return self._say(record, test)
 
     def _read(self, progress: Progress) -> None:
@@ -123,11 +132,11 @@ class _Training:
         self.names = self._feature_names()
         if args.test is not None:
             progress.stage(f"reading {args.test}")
-            self.test = _rows.read(args.test, n_features=None, **options)
-            _rows.check_alike(self.test, self.rows)
-            columns, names = self.rows.X.shape[1], self.rows.names
-            self.test_match = _match.Match(self.test.source, self.test.names, columns, names, progress.say)
-            self.test_match(self.test.matrix[:0])  # too few or too many columns are found out before the fit
+            test = _rows.read(args.test, n_features=None, **options)
+            _rows.check_alike(test, self.rows)
+            match = _match.Match(test.source, test.names, self.rows.X.shape[1], self.rows.names, progress.say)
+            self.test = test, match
+            match(test.matrix[:0])  # too few or too many columns are found out before the fit
 
     def _feature_names(self) -> list[str] | None:
         path = self.args.feature_names
@@ -191,7 +200,7 @@ class _Training:
         for file in self.checkpoints:
             file.remove()
 
-    def _judged(self, progress: Progress) -> tuple[Any, Any]:
+    def _judged(self, progress: Progress) -> tuple[Run | None, Evaluation | None]:
         """The record, if one is asked for, and the evaluation on the test rows. The model is safe by now."""
         from pegasos.cli import _match
         from pegasos.report import record as run_record
@@ -199,20 +208,20 @@ class _Training:
         args, rows = self.args, self.rows
         recorded = args.record is not None or args.json
         test = training = None
-        record: Any = None
+        record = None
         try:
             with suppress(KeyboardInterrupt):
                 if not self.interrupted:
                     args.signals.check()
                     progress.stage("evaluating")
                     if self.test is not None:
-                        test = self._judge(self.test, self.test_match)
+                        test = self._judge(*self.test)
                     if recorded:
                         match = _match.Match.with_model(rows.source, rows.names, self.model, lambda remark: None)
                         training = self._judge(rows, match)
             if recorded:
                 record = self._record(training, test)
-            if args.record is not None:
+            if args.record is not None and record is not None:
                 with self._undisturbed(args.record), _output.writing(args.record) as file:
                     file.write(run_record.to_json(record))
         except BrokenPipeError:
@@ -221,7 +230,7 @@ class _Training:
             raise Failure(f"{reason(error).rstrip('.')}; the model is saved in {args.model}") from None
         return record, test
 
-    def _judge(self, rows: Any, match: Any) -> Any:
+    def _judge(self, rows: Rows, match: Match) -> Evaluation:
         from pegasos.cli._judge import judge
 
         try:
@@ -229,7 +238,7 @@ class _Training:
         except ValueError as error:
             raise Failure(f"{rows.source}: {error}") from None
 
-    def _record(self, training: Any, test: Any) -> Any:
+    def _record(self, training: Evaluation | None, test: Evaluation | None) -> Run:
         from pegasos.cli import _describe
         from pegasos.report import record as run_record
 
@@ -253,25 +262,25 @@ class _Training:
             kernel=_describe.kernel(model),
         )
 
-    def _say_scores(self) -> int:
+    def _say_scores(self, scores: CrossValidation) -> int:
         import json
         from dataclasses import asdict
 
         from pegasos.cli import _say
 
         if self.args.json:
-            print(json.dumps({"cross_validation": asdict(self.scores)}))
+            print(json.dumps({"cross_validation": asdict(scores)}))
         else:
-            print(_say.cross_validation(self.scores))
+            print(_say.cross_validation(scores))
         return OK
 
-    def _say(self, record: Any, test: Any) -> int:
+    def _say(self, record: Run | None, test: Evaluation | None) -> int:
         """Results to standard output, what went wrong to standard error; the exit code."""
         from pegasos.cli import _describe, _say
         from pegasos.report import record as run_record
 
         args, certificate = self.args, self.model.certificate_
-        if args.json:
+        if record is not None and args.json:
             print(run_record.to_json(record), end="")
         elif not args.quiet:
             data = _describe.data(self.rows.source, self.rows.X, self.rows.y, classes=not self.plan.regression)
@@ -332,7 +341,7 @@ class _Told:
     def __exit__(self, *error: Any) -> None:
         self._catching.__exit__(*error)
 
-    def _show(self, message: Any, category: Any, *_: Any, **__: Any) -> None:
+    def _show(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         if issubclass(category, UserWarning):
             self._advice.append(str(message))
         elif str(message) not in self._said:

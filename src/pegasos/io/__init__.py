@@ -7,7 +7,8 @@ from pegasos.util import lazy
 if TYPE_CHECKING:
     from pegasos.io.data.convert import convert, write_dataset
     from pegasos.io.data.dataset import open_dataset
-    from pegasos.io.data.svmlight import SvmlightError, iter_svmlight, read_svmlight, write_svmlight
+    from pegasos.io.data.svmlight import SvmlightError, iter_svmlight, read_svmlight
+    from pegasos.io.data.svmlight_writer import write_svmlight
     from pegasos.io.models.liblinear import read_liblinear, write_liblinear
     from pegasos.io.models.libsvm import read_libsvm, write_libsvm
     from pegasos.io.models.native import load, save
@@ -36,20 +37,13 @@ __all__ = [
 __getattr__, __dir__ = lazy.names(
     __name__,
     {
-        "Dataset": "data.dataset",
-        "SvmlightError": "data.svmlight",
-        "convert": "data.convert",
-        "iter_svmlight": "data.svmlight",
-        "load": "models.native",
-        "open_dataset": "data.dataset",
-        "read_liblinear": "models.liblinear",
-        "read_libsvm": "models.libsvm",
-        "read_svmlight": "data.svmlight",
-        "save": "models.native",
-        "to_onnx": "models.onnx",
-        "write_dataset": "data.convert",
-        "write_liblinear": "models.liblinear",
-        "write_libsvm": "models.libsvm",
-        "write_svmlight": "data.svmlight",
+        "data.convert": ("convert", "write_dataset"),
+        "data.dataset": ("Dataset", "open_dataset"),
+        "data.svmlight": ("SvmlightError", "iter_svmlight", "read_svmlight"),
+        "data.svmlight_writer": ("write_svmlight",),
+        "models.liblinear": ("read_liblinear", "write_liblinear"),
+        "models.libsvm": ("read_libsvm", "write_libsvm"),
+        "models.native": ("load", "save"),
+        "models.onnx": ("to_onnx",),
     },
 )

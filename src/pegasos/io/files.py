@@ -13,10 +13,13 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
 from pegasos.util import atomic
 from pegasos.util.devices import descriptor_of, naming
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 #: What can be read: a path, an open binary file, the bytes themselves, or "-" for standard input.
 Source: TypeAlias = "str | os.PathLike[str] | IO[bytes] | bytes | bytearray | memoryview"
@@ -49,11 +52,11 @@ def compression(start: bytes) -> str | None:
 def reading(source: Source) -> Iterator[IO[bytes]]:
     """Open a source as a stream of its decompressed bytes. Damaged compressed data raise ValueError."""
     with contextlib.ExitStack() as stack:
-        raw: Any
+        raw: IO[bytes] | io.RawIOBase
         if isinstance(source, bytes | bytearray | memoryview):
             raw = io.BytesIO(memoryview(source).cast("B"))
         elif isinstance(source, str | os.PathLike):
-            raw = _standard_input() if source == "-" else stack.enter_context(_opened(source))
+            raw = _standard_input() if source == "-" else stack.enter_context(_File(source))
         elif hasattr(source, "read"):
             raw = source
         else:
@@ -66,7 +69,7 @@ def reading(source: Source) -> Iterator[IO[bytes]]:
         kind = compression(start)
         stream = io.BufferedReader(_Rejoined(start, raw))
         try:
-            yield _decompressed(stream, kind)
+            yield stream if kind is None else _coded(stream, kind, "rb")
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, _Damaged) as error:
             raise ValueError(f"{name_of(source)}: the {kind} data are damaged or cut off: {error}") from error
         except OSError as error:
@@ -75,8 +78,14 @@ def reading(source: Source) -> Iterator[IO[bytes]]:
             raise ValueError(f"{name_of(source)}: the bzip2 data are damaged or cut off: {error}") from error
 
 
+class SupportsReadInto(Protocol):
+    """A stream that fills what it is given."""
+
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+
 @contextlib.contextmanager
-def text_of(source: Source) -> Iterator[Any]:
+def text_of(source: Source) -> Iterator[memoryview | SupportsReadInto]:
     """The decompressed bytes of a source: where they lie in memory, as a view, or else as a stream to ``readinto``."""
     with contextlib.ExitStack() as stack:
         if isinstance(source, bytes | bytearray | memoryview):
@@ -85,7 +94,7 @@ def text_of(source: Source) -> Iterator[Any]:
                 yield view
                 return
         elif isinstance(source, str | os.PathLike) and source != "-":
-            file = stack.enter_context(_opened(source))
+            file = stack.enter_context(_File(source))
             if file.seekable():  # read right into its place, without a buffer in between
                 kind = compression(file.read(_LONGEST_MAGIC))
                 file.seek(0)
@@ -93,66 +102,47 @@ def text_of(source: Source) -> Iterator[Any]:
                     yield file
                     return
             source = file
-        yield stack.enter_context(reading(source))
+        yield cast("SupportsReadInto", stack.enter_context(reading(source)))
 
 
-def _opened(path: str | os.PathLike[str]) -> Any:
-    """A file, open for bytes, that is refused if it ends earlier than it should."""
-    file = open(path, "rb", buffering=0)  # noqa: SIM115
-    about = os.fstat(file.fileno())
-    return _Regular(file, about.st_size) if stat.S_ISREG(about.st_mode) and about.st_size else file
+class _File(io.FileIO):
+    """A file, open for bytes. A regular one that is cut while it is read is refused, and not taken for shorter."""
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(os.fspath(path), "rb")
+        about = os.fstat(self.fileno())
+        self.size = about.st_size if stat.S_ISREG(about.st_mode) else 0
 
-class _Regular(io.RawIOBase):
-    """A file as long as it was when it was opened: one that is cut meanwhile is refused, and not taken for shorter."""
-
-    def __init__(self, file: io.FileIO, size: int) -> None:
-        self._file, self.size = file, size
-        self.name = file.name
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        left = self.size - self._file.tell()
-        count = self._file.readinto(memoryview(buffer)[: max(left, 0)])
-        if left > 0 and not count and len(buffer):
-            now = os.fstat(self._file.fileno()).st_size
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        if not self.size:
+            return super().readinto(buffer)
+        room, left = memoryview(buffer), self.size - self.tell()
+        count = super().readinto(room[: max(left, 0)])
+        if left > 0 and not count and len(room):
+            now = os.fstat(self.fileno()).st_size
             raise ValueError(
                 f"{self.name}: was cut from {self.size} to {now} bytes while it was read; read it again when it is "
                 "complete"
             )
         return count
 
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
 
 class _Rejoined(io.RawIOBase):
     """Bytes that were read to look at them, and the rest of the stream."""
 
-    def __init__(self, start: bytes, rest: Any) -> None:
+    def __init__(self, start: bytes, rest: IO[bytes] | io.RawIOBase) -> None:
         self._start, self._rest = start, rest
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
         if not self._start and hasattr(self._rest, "readinto"):
             return int(self._rest.readinto(buffer) or 0)
-        data = self._start[: len(buffer)] or self._rest.read(len(buffer))
+        room = memoryview(buffer)
+        data = self._start[: len(room)] or self._rest.read(len(room)) or b""
         self._start = self._start[len(data) :]
-        buffer[: len(data)] = data
+        room[: len(data)] = data
         return len(data)
 
 
@@ -160,17 +150,28 @@ class _Damaged(Exception):
     """Compressed data that do not make sense, where the library has no name for it."""
 
 
-def _decompressed(stream: Any, kind: str | None) -> Any:
+def _coded(file: IO[bytes], kind: str, mode: Literal["rb", "wb"]) -> IO[bytes]:
+    """What is read from the result comes decompressed from ``file``; what is written to it goes there compressed."""
     if kind == "gzip":
-        return gzip.GzipFile(fileobj=stream, mode="rb")
+        return cast("IO[bytes]", gzip.GzipFile(filename="", mode=mode, fileobj=file, mtime=0))  # no date: same bytes
     if kind == "bzip2":
-        return bz2.BZ2File(stream, "rb")
+        return bz2.BZ2File(file, mode)
     if kind == "xz":
-        return lzma.LZMAFile(stream, "rb")
-    return io.BufferedReader(_ZstdFrames(stream)) if kind == "zstd" else stream
+        return lzma.LZMAFile(file, mode)
+    return io.BufferedReader(_ZstdFrames(file)) if mode == "rb" else _zstd()[2](file)
 
 
-def _zstd() -> tuple[Callable[[], Any], type[Exception], Callable[[IO[bytes]], Any]]:
+class _Decompressor(Protocol):
+    """Of one frame."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _zstd() -> tuple[Callable[[], _Decompressor], type[Exception], Callable[[IO[bytes]], IO[bytes]]]:
     """What makes a decompressor of one frame, the error it raises, and what makes a compressing writer."""
     if sys.version_info >= (3, 14):
         from compression import zstd
@@ -198,13 +199,13 @@ class _ZstdFrames(io.RawIOBase):
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._decompressor, self._error, _ = _zstd()
-        self._frame: Any = None
+        self._frame: _Decompressor | None = None
         self._input = self._output = b""
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
         while not self._output:
             self._input = self._input or self._stream.read(self._BITE)
             if not self._input:
@@ -220,9 +221,10 @@ class _ZstdFrames(io.RawIOBase):
             self._input = self._frame.unused_data if self._frame.eof else b""
             if self._frame.eof:
                 self._frame = None
-        taken = self._output[: len(buffer)]
+        room = memoryview(buffer)
+        taken = self._output[: len(room)]
         self._output = self._output[len(taken) :]
-        buffer[: len(taken)] = taken
+        room[: len(taken)] = taken
         return len(taken)
 
 
@@ -248,7 +250,11 @@ def writing(target: Target) -> Iterator[IO[bytes]]:
     else:
         # Of a symbolic link the file is replaced, not the link, and the file's name counts.
         ending = "" if descriptor_of(target) is not None else os.path.splitext(os.path.realpath(target))[1]
-        with atomic.writing(target) as file, _compressed(file, _SUFFIXES.get(ending.lower())) as stream:
+        kind = _SUFFIXES.get(ending.lower())
+        with (
+            atomic.writing(target) as file,
+            _coded(file, kind, "wb") if kind else contextlib.nullcontext(file) as stream,
+        ):
             yield stream
 
 
@@ -256,17 +262,3 @@ def _standard_input() -> IO[bytes]:
     if sys.stdin is None:
         raise OSError(errno.EBADF, "it is closed", "<stdin>")
     return sys.stdin.buffer
-
-
-def _compressed(file: IO[bytes], kind: str | None) -> Any:
-    """Whatever is written to the result, a context manager, goes compressed into ``file``, which stays open."""
-    if kind == "gzip":
-        return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)  # no date: same data, same bytes
-    if kind == "bzip2":
-        return bz2.BZ2File(file, "wb")
-    if kind == "xz":
-        return lzma.LZMAFile(file, "wb")
-    if kind == "zstd":
-        _, _, writer = _zstd()
-        return writer(file)
-    return contextlib.nullcontext(file)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from pegasos.report import axes
@@ -33,10 +34,8 @@ def references(runs: Sequence[Run]) -> list[float | None]:
 def chart(runs: Sequence[Run], along: Along) -> Markup | None:
     """Solid lines: objective above the best lower bound, relative; dashed: relative gap. None: nothing to show."""
     bounds = references(runs)
-    solid = [
-        _line(run, along, lambda p, b=bound: _suboptimality(p, b)) for run, bound in zip(runs, bounds, strict=True)
-    ]
-    dashed = [_line(run, along, lambda p: p.relative_gap) for run in runs]
+    solid = [_line(run, along, partial(_suboptimality, bound)) for run, bound in zip(runs, bounds, strict=True)]
+    dashed = [_line(run, along, lambda point: point.relative_gap) for run in runs]
     drawn = [place for line in (*solid, *dashed) for place in line]
     if not drawn:
         return None
@@ -45,13 +44,11 @@ def chart(runs: Sequence[Run], along: Along) -> Markup | None:
     unit = {"seconds": "seconds", "epochs": "epochs (passes over the rows)"}[along]
     names = ", ".join(run.name for run in runs)
     title = f"Convergence against {'time' if along == 'seconds' else 'epochs'}: {names}"
+    meaning = "Logarithmic vertical axis. Solid lines: objective above the best lower bound. Dashed: certified gap."
     return tag(
         "svg",
         tag("title", title),
-        tag(
-            "desc",
-            "Logarithmic vertical axis. Solid lines: objective above the best lower bound. Dashed: certified gap.",
-        ),
+        tag("desc", meaning),
         _frame(x, y, unit),
         _tolerance(runs, y),
         [_path(line, x, y, f"run c{i % _COLOURS} gap") for i, line in enumerate(dashed)],
@@ -89,29 +86,24 @@ def thinned(points: Sequence[Point], most: int) -> list[Point]:
 _Place = tuple[float, float, Point]
 
 
-def _line(run: Run, along: Along, value: object) -> list[_Place]:
-    assert callable(value)
+def _line(run: Run, along: Along, value: Callable[[Point], float | None]) -> list[_Place]:
     made = ((getattr(point, along), value(point), point) for point in thinned(run.trace, _MOST_POINTS))
     return [(at, y, point) for at, y, point in made if y is not None and 1e-17 <= y <= 1e17 and 0 <= at <= 1e15]
 
 
-def _suboptimality(point: Point, bound: float | None) -> float | None:
+def _suboptimality(bound: float | None, point: Point) -> float | None:
     if bound is None or point.primal is None or point.primal <= 0:
         return None
     return (point.primal - bound) / point.primal
 
 
 def _frame(x: axes.Scale, y: axes.Scale, unit: str) -> Markup:
-    across, up = x.ticks(5), y.ticks(6)
+    across, up, floor = x.ticks(5), y.ticks(6), _HEIGHT - _BOTTOM
     return join(
         tag("g", [tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_p(y(v)), y2=_p(y(v))) for v, _ in up], class_="grid"),
         tag("g", [tag("text", s, x=_LEFT - 8, y=_p(y(v) + 4.5), text_anchor="end") for v, s in up], class_="tick"),
-        tag(
-            "g",
-            [tag("text", s, x=_p(x(v)), y=_HEIGHT - _BOTTOM + 20, text_anchor="middle") for v, s in across],
-            class_="tick",
-        ),
-        tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=_HEIGHT - _BOTTOM, y2=_HEIGHT - _BOTTOM, class_="axis"),
+        tag("g", [tag("text", s, x=_p(x(v)), y=floor + 20, text_anchor="middle") for v, s in across], class_="tick"),
+        tag("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=floor, y2=floor, class_="axis"),
         tag("text", unit, x=(_LEFT + _WIDTH - _RIGHT) / 2, y=_HEIGHT - 6, text_anchor="middle", class_="label"),
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import unicodedata
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 _VOID = frozenset({"meta", "br", "hr", "col"})
 
@@ -15,7 +16,7 @@ class Markup(str):
     __slots__ = ()
 
 
-Child = str | int | None | list[Any]
+Child: TypeAlias = "str | int | Sequence[Child] | None"
 
 
 def text(value: object) -> Markup:
@@ -41,12 +42,12 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
 
 def join(*children: Child) -> Markup:
     """Children one after the other; None is nothing, lists are flattened."""
-    made = []
-    for child in children:
-        if child is None:
-            continue
-        if isinstance(child, list):
-            made.append(join(*child))
-        else:
-            made.append(child if isinstance(child, Markup) else text(child))
-    return Markup("".join(made))
+    return Markup("".join(map(_made, children)))
+
+
+def _made(child: Child) -> str:
+    if child is None:
+        return ""
+    if isinstance(child, str | int):
+        return child if isinstance(child, Markup) else text(child)
+    return join(*child)

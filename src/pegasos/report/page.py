@@ -13,6 +13,7 @@ from pegasos.util.numbers import duration, number, percent, whole
 
 _MOST_CLASSES = 24  # a confusion table of more would not be read
 _MOST_OPEN = 2  # classes whose features are shown without asking
+_MOST_CHECKPOINTS, _MOST_MISTAKES = 40, 20  # in their tables
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 _METRICS = {
@@ -58,8 +59,7 @@ def _lead(runs: Sequence[Run]) -> Markup:
     if len(runs) > 1:
         good = sum(run.certificate.converged for run in runs)
         return tag("p", f"{good} of {len(runs)} runs converged.", class_="lead")
-    run = runs[0]
-    return tag("p", _what(run), class_="lead")
+    return tag("p", _what(runs[0]), class_="lead")
 
 
 def _what(run: Run) -> str:
@@ -84,23 +84,12 @@ def _comparison(runs: Sequence[Run]) -> Markup:
     rows = []
     for i, run in enumerate(runs):
         c = run.certificate
-        cells = [
-            tag("th", _swatch(i), tag("a", run.name, href=f"#run{i}"), scope="row"),
-            tag("td", str(run.model.parameters.get("solver"))),
-            *(
-                tag("td", cell, class_="n")
-                for cell in (
-                    number(run.model.lam),
-                    number(c.primal, 6),
-                    number(c.relative_gap, 3),
-                    f"{c.epochs:.1f}",
-                    duration(c.seconds),
-                )
-            ),
-            tag("td", _state(run)),
-            *(tag("td", _metric(run.test, name), class_="n") for name in shown),
-        ]
-        rows.append(tag("tr", cells))
+        name = join(_swatch(i), tag("a", run.name, href=f"#run{i}"))
+        bounds = number(run.model.lam), number(c.primal, 6), number(c.relative_gap, 3)
+        numbers = _numbers(*bounds, f"{c.epochs:.1f}", duration(c.seconds))
+        metrics = _numbers(*(_metric(run.test, metric) for metric in shown))
+        solver = tag("td", str(run.model.parameters.get("solver")))
+        rows.append(_row(name, solver, numbers, tag("td", _state(run)), metrics))
     table = _table("Runs side by side", heads, rows, left=("run", "solver", "state"), kind="runs")
     return _section("Runs", table)
 
@@ -123,9 +112,7 @@ def _metric(evaluation: Evaluation | None, name: str) -> str:
 
 
 def _convergence(runs: Sequence[Run]) -> Markup | None:
-    charts = [
-        tag("figure", drawing) for along in convergence.AXES if (drawing := convergence.chart(runs, along)) is not None
-    ]
+    charts = [tag("figure", chart) for along in convergence.AXES if (chart := convergence.chart(runs, along))]
     if not charts:
         return None
     several = len({run.problem() for run in runs}) > 1
@@ -142,22 +129,10 @@ def _convergence(runs: Sequence[Run]) -> Markup | None:
 
 
 def _trace(run: Run) -> Markup:
-    rows = [
-        tag(
-            "tr",
-            *(
-                tag("td", cell, class_="n")
-                for cell in (
-                    f"{p.epochs:.2f}",
-                    duration(p.seconds),
-                    number(p.primal, 7),
-                    "−∞" if p.dual is None else number(p.dual, 7),
-                    number(p.relative_gap, 3),
-                )
-            ),
-        )
-        for p in convergence.thinned(run.trace, 40)
-    ]
+    rows = []
+    for p in convergence.thinned(run.trace, _MOST_CHECKPOINTS):
+        bounds = number(p.primal, 7), _lower_bound(p.dual), number(p.relative_gap, 3)
+        rows.append(tag("tr", _numbers(f"{p.epochs:.2f}", duration(p.seconds), *bounds)))
     heads = ["epochs", "time", "objective P", "lower bound D", "relative gap"]
     return _table(f"Checkpoints of {run.name}", heads, rows)
 
@@ -189,7 +164,7 @@ def _certificate(run: Run, level: int) -> Markup:
     )
     facts = [
         ("objective P", number(c.primal, 7)),
-        ("lower bound D", "−∞" if c.dual is None else number(c.dual, 7)),
+        ("lower bound D", _lower_bound(c.dual)),
         ("relative gap", number(c.relative_gap, 3)),
         *([] if c.restricted_gap is None else [("gap of the restricted problem", number(c.restricted_gap, 3))]),
         ("epochs", f"{c.epochs:.1f}"),
@@ -198,13 +173,8 @@ def _certificate(run: Run, level: int) -> Markup:
     if run.kernel is not None:
         facts.append(("support vectors", whole(run.kernel.support_vectors)))
         facts.append(("kernel evaluations", whole(run.kernel.evaluations)))
-    return _section(
-        "Certificate",
-        tag("p", _state(run), f" – {c.reason}"),
-        _cards(facts),
-        tag("p", says, class_="note"),
-        level=level,
-    )
+    outcome = tag("p", _state(run), f" – {c.reason}")
+    return _section("Certificate", outcome, _cards(facts), tag("p", says, class_="note"), level=level)
 
 
 def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brief: bool) -> Markup | None:
@@ -225,13 +195,10 @@ def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brie
 
 def _per_class(confusion: Confusion) -> Markup:
     rows = []
-    columns = [sum(row[j] for row in confusion.counts) for j in range(len(confusion.labels))]
-    for i, label in enumerate(confusion.labels):
-        hit, true, said = confusion.counts[i][i], sum(confusion.counts[i]), columns[i]
-        recall, precision = hit / true if true else 0.0, hit / said if said else 0.0
-        f1 = 2 * hit / (true + said) if true + said else 0.0
-        shares = [tag("td", _bar(share), class_="n") for share in (precision, recall, f1)]
-        rows.append(tag("tr", tag("th", label, scope="row"), tag("td", whole(true), class_="n"), shares))
+    for label, right, true, predicted in confusion.of_each_class():
+        parts = (right, predicted), (right, true), (2 * right, true + predicted)  # precision, recall, F1
+        shares = (_bar(part / total if total else 0.0) for part, total in parts)
+        rows.append(_row(label, _numbers(whole(true), *shares)))
     table = _table("Classes", ["class", "rows", "precision", "recall", "F1"], rows, left=("class",))
     if len(rows) <= _MOST_CLASSES:
         return table
@@ -259,7 +226,7 @@ def _confusion(confusion: Confusion) -> Markup:
             )
             for j, count in enumerate(confusion.counts[i])
         ]
-        rows.append(tag("tr", tag("th", label, scope="row"), cells))
+        rows.append(_row(label, cells))
     return _table("Confusion", heads, rows, kind="confusion")
 
 
@@ -271,14 +238,8 @@ def _worst(confusion: Confusion) -> Markup:
     ]
     mistakes.sort(key=lambda mistake: (-mistake[0], mistake[1:]))
     rows = [
-        tag(
-            "tr",
-            tag("th", labels[i], scope="row"),
-            tag("td", labels[j]),
-            tag("td", whole(count), class_="n"),
-            tag("td", _bar(count / sum(confusion.counts[i])), class_="n"),
-        )
-        for count, i, j in mistakes[:20]
+        _row(labels[i], tag("td", labels[j]), _numbers(whole(count), _bar(count / sum(confusion.counts[i]))))
+        for count, i, j in mistakes[:_MOST_MISTAKES]
     ]
     heads = ["true class", "predicted", "rows", "of the class"]
     return _table(f"Commonest confusions of {len(labels)} classes", heads, rows, left=("true class", "predicted"))
@@ -288,15 +249,10 @@ def _cross_validation(run: Run, level: int) -> Markup | None:
     found = run.cross_validation
     if found is None or not found.scores:
         return None
-    form = _METRICS.get(found.metric, (found.metric, number))
-    mean = sum(found.scores) / len(found.scores)
-    spread = (sum((score - mean) ** 2 for score in found.scores) / len(found.scores)) ** 0.5
-    facts = [
-        (f"mean {form[0]}", form[1](mean)),
-        ("standard deviation", form[1](spread)),
-        ("folds", str(len(found.scores))),
-    ]
-    each = tag("p", "Folds: " + ", ".join(form[1](score) for score in found.scores), class_="note")
+    name, shown = _METRICS.get(found.metric, (found.metric, number))
+    facts = [(f"mean {name}", shown(found.mean)), ("standard deviation", shown(found.spread))]
+    facts.append(("folds", str(len(found.scores))))
+    each = tag("p", "Folds: " + ", ".join(map(shown, found.scores)), class_="note")
     return _section("Cross-validation", _cards(facts), each, level=level)
 
 
@@ -322,7 +278,7 @@ def _weights(top: TopFeatures) -> Markup:
         side = "for" if w.weight >= 0 else "against"
         style = f"--share:{50 * abs(w.weight) / largest:.1f}%"
         bar = tag("span", "", class_=f"weight {side}", style=style, aria_hidden="true")
-        return tag("tr", tag("th", w.feature, scope="row"), tag("td", bar), tag("td", number(w.weight, 3), class_="n"))
+        return _row(w.feature, tag("td", bar), _numbers(number(w.weight, 3)))
 
     rows = [row(w) for w in (*top.positive, *reversed(top.negative))]
     caption = f"Weights of class {top.label}" if top.label else "Largest weights"
@@ -334,7 +290,7 @@ def _configuration(run: Run, level: int) -> Markup:
     values = run.model.parameters
     if run.kernel is not None and isinstance(values.get("gamma"), str):
         values = values | {"gamma": f"{values['gamma']} = {number(run.kernel.gamma, 7)}"}
-    parameters = [tag("tr", tag("th", key, scope="row"), tag("td", str(value))) for key, value in values.items()]
+    parameters = [_row(key, tag("td", str(value))) for key, value in values.items()]
     facts = [
         ("source", run.data.source),
         ("rows", whole(run.data.rows)),
@@ -346,7 +302,7 @@ def _configuration(run: Run, level: int) -> Markup:
         *((f"seconds to {step}", number(seconds, 3)) for step, seconds in run.seconds.items()),
         *run.versions.items(),
     ]
-    about = [tag("tr", tag("th", name, scope="row"), tag("td", value)) for name, value in facts]
+    about = [_row(name, tag("td", value)) for name, value in facts]
     return _section(
         "To repeat it",
         tag("pre", tag("code", command), tabindex=0),
@@ -371,6 +327,19 @@ def _cards(facts: Sequence[tuple[str, str]]) -> Markup | None:
     if not facts:
         return None
     return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="cards")
+
+
+def _row(head: Child, *cells: Child) -> Markup:
+    return tag("tr", tag("th", head, scope="row"), *cells)
+
+
+def _numbers(*cells: Child) -> Markup:
+    """Cells that are aligned as numbers are."""
+    return join(*(tag("td", cell, class_="n") for cell in cells))
+
+
+def _lower_bound(dual: float | None) -> str:
+    return "−∞" if dual is None else number(dual, 7)
 
 
 def _table(

@@ -2,8 +2,7 @@
 
 The dataclasses below are the schema; what was added to it later has a default. Reading is strict: a missing or unknown
 key, a wrong type, a number that is not finite or lists that do not fit together are refused with the place where they
-stand. Numbers that may be infinite (the
-bounds of a fit that ran away) are null in the file and None here.
+stand. Numbers that may be infinite (the bounds of a fit that diverged) are null in the file and None here.
 """
 
 from __future__ import annotations
@@ -11,16 +10,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, cast, get_args, get_origin, get_type_hints
 
 SCHEMA = 1
 _LARGEST_FILE = 64 * 2**20
 _LARGEST_WHOLE = 2**63
 
 Scalar = str | int | float | bool | None
+
+#: The parameters of kernels, and the kernels that have each.
+KERNEL_PARAMETERS = {
+    "gamma": ("poly", "rbf", "sigmoid", "laplacian", "chi2"),
+    "degree": ("poly",),
+    "coef0": ("poly", "sigmoid"),
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,10 @@ class Kernel:
     coef0: float
     support_vectors: int
     evaluations: int
+
+    def parameters(self) -> dict[str, float]:
+        """The parameters that the kernel has."""
+        return {name: getattr(self, name) for name, kernels in KERNEL_PARAMETERS.items() if self.name in kernels}
 
 
 @dataclass(frozen=True)
@@ -104,6 +115,11 @@ class Confusion:
         if any(count < 0 for row in self.counts for count in row):
             raise ValueError("counts must not be negative")
 
+    def of_each_class(self) -> Iterator[tuple[str, int, int, int]]:
+        """Label, rows predicted right, rows of the class, and rows predicted to be of it."""
+        for i, (label, row) in enumerate(zip(self.labels, self.counts, strict=True)):
+            yield label, row[i], sum(row), sum(other[i] for other in self.counts)
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -121,6 +137,17 @@ class CrossValidation:
 
     metric: str
     scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over the folds."""
+        return sum(self.scores) / len(self.scores)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation over the folds."""
+        mean = self.mean
+        return float((sum((score - mean) ** 2 for score in self.scores) / len(self.scores)) ** 0.5)
 
 
 @dataclass(frozen=True)
@@ -170,7 +197,7 @@ class Run:
     versions: dict[str, str]
     kernel: Kernel | None = None
 
-    def problem(self) -> tuple[Any, ...]:
+    def problem(self) -> tuple[object, ...]:
         """What two runs must share for their objectives to be comparable: data, loss, λ and kind of bias."""
         data, parameters = self.data, self.model.parameters
         bias: Scalar = "none"
@@ -178,16 +205,8 @@ class Run:
             bias = parameters.get("intercept_scaling") if parameters.get("intercept") == "feature" else "free"
         chosen = tuple(parameters.get(key) for key in ("loss", "epsilon", "multi_class", "class_weight"))
         shape = data.rows, data.columns, data.entries, data.classes
-        return (*shape, self.model.type, self.model.lam, bias, chosen, _kernel_of(self.kernel))
-
-
-def _kernel_of(kernel: Kernel | None) -> tuple[Any, ...] | None:
-    """What of a kernel makes the problem another one."""
-    if kernel is None:
-        return None
-    power = (kernel.degree,) if kernel.name == "poly" else ()
-    offset = (kernel.coef0,) if kernel.name in ("poly", "sigmoid") else ()
-    return (kernel.name, None if kernel.name == "linear" else kernel.gamma, *power, *offset)
+        kernel = None if self.kernel is None else (self.kernel.name, *self.kernel.parameters().values())
+        return (*shape, self.model.type, self.model.lam, bias, chosen, kernel)
 
 
 def to_json(run: Run) -> str:
@@ -210,8 +229,7 @@ def from_json(text: str) -> Run:
         raise ValueError("it is JSON, but no run record: 'schema' is missing")
     if value["schema"] != SCHEMA or isinstance(value["schema"], bool):
         raise ValueError(f"schema {_short(value['schema'])} is not {SCHEMA}, the only one this version reads")
-    run: Run = _decode(Run, value, "")
-    return run
+    return cast("Run", _decode(Run, value, ""))
 
 
 def read(path: Path) -> Run:
@@ -231,7 +249,7 @@ def read(path: Path) -> Run:
         raise ValueError(f"{path}: {error}; write one with pegasos train … --record RUN.json") from None
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -239,7 +257,7 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """A JSON object; a key given twice is refused, since readers differ on which counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -248,11 +266,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> Any:
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _decode(kind: Any, value: Any, where: str) -> Any:
+def _decode(kind: Any, value: Any, where: str) -> object:
     """``value`` as ``kind``, a dataclass of the schema or a type its fields have."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
@@ -282,16 +300,14 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
     return float(value) if kind is float else value
 
 
-def _fits(kind: Any, value: Any) -> bool:
-    origin = get_origin(kind)
+def _fits(kind: Any, value: object) -> bool:
     if kind is bool or kind is str:
         return isinstance(value, kind)
     if kind is int:
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST_WHOLE
     if kind is float:
-        whole = _fits(int, value)
-        return whole or (isinstance(value, float) and math.isfinite(value))
-    return isinstance(value, list if origin is tuple else dict)
+        return _fits(int, value) or (isinstance(value, float) and math.isfinite(value))
+    return isinstance(value, list if get_origin(kind) is tuple else dict)
 
 
 def _name(kind: Any) -> str:
@@ -299,6 +315,6 @@ def _name(kind: Any) -> str:
     return names.get(kind) or ("a list" if get_origin(kind) is tuple else "an object")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pegasos.rows.views import Array, in_memory
+from pegasos.rows.views import in_memory, is_sparse, stored_arrays
+from pegasos.util.arrays import CSR, Array, DType, Matrix, first_true
 
 #: Entries of the pieces in which rows on disk are scored.
 BLOCK = 1 << 22
@@ -58,7 +59,7 @@ class Dataset:
     >>> place.cleanup()
     """
 
-    X: Any
+    X: Matrix
     targets: Array | None = None
     sample_weight: Array | None = None
     classes: tuple[str, ...] | None = None
@@ -72,21 +73,19 @@ class Dataset:
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The type of the entries: float32 or float64."""
-        dtype: np.dtype[Any] = np.dtype(self.X.dtype)
-        return dtype
+        return self.X.dtype
 
     @property
     def nnz(self) -> int:
         """Stored entries."""
-        return int(self.X.nnz) if sparse.issparse(self.X) else int(self.X.size)
+        return int(self.X.nnz if is_sparse(self.X) else self.X.size)
 
     @property
     def nbytes(self) -> int:
         """Bytes on disk that hold the rows."""
-        X = self.X
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) if sparse.issparse(X) else int(X.nbytes)
+        return sum(array.nbytes for array in stored_arrays(self.X))
 
     @cached_property
     def y(self) -> Array | None:
@@ -94,9 +93,7 @@ class Dataset:
         if self.classes is None or self.targets is None:
             return self.targets
         codes = in_memory(self.targets, "y")
-        wrong = (codes < 0) | (codes >= len(self.classes))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
+        if (row := first_true((codes < 0) | (codes >= len(self.classes)))) is not None:
             raise ValueError(
                 f"{self.folder}: y.npy has {codes[row]} at row {row}, but 'classes' has {len(self.classes)} labels; "
                 "convert the source again"
@@ -108,7 +105,7 @@ class Dataset:
         return self.shape[0]
 
     def __repr__(self) -> str:
-        layout = f"csr {self.dtype}, {self.nnz} entries" if sparse.issparse(self.X) else f"dense {self.dtype}"
+        layout = f"csr {self.dtype}, {self.nnz} entries" if is_sparse(self.X) else f"dense {self.dtype}"
         about = [f"{self.shape[0]} rows x {self.shape[1]} columns", layout]
         if self.targets is None:
             about.append("no targets")
@@ -119,7 +116,7 @@ class Dataset:
         where = f", folder={str(self.folder)!r}" if self.folder is not None else ""
         return f"Dataset({', '.join(about)}{where})"
 
-    def blocks(self, entries: int = BLOCK) -> Iterator[tuple[int, Any]]:
+    def blocks(self, entries: int = BLOCK) -> Iterator[tuple[int, Matrix]]:
         """Consecutive rows, about ``entries`` stored entries at a time, each with the number of its first row.
 
         Parameters
@@ -139,7 +136,7 @@ class Dataset:
         step = max(1, int(entries * (m / max(self.nnz, 1))))
         for first in range(0, m, step):
             last = min(m, first + step)
-            yield first, self._csr_rows(first, last) if sparse.issparse(self.X) else self.X[first:last]
+            yield first, self._csr_rows(self.X, first, last) if is_sparse(self.X) else self.X[first:last]
 
     def check_files(self) -> None:
         """Refuse files that are no longer those that were opened.
@@ -155,8 +152,7 @@ class Dataset:
             if not path.exists() or file_stamp(path) != stamp:
                 raise ValueError(f"{path}: is not what it was when the dataset was opened; open the folder again")
 
-    def _csr_rows(self, first: int, last: int) -> Any:
-        X = self.X
+    def _csr_rows(self, X: CSR, first: int, last: int) -> CSR:
         indptr = in_memory(X.indptr[first : last + 1], "X")
         begin, end = int(indptr[0]), int(indptr[-1])
         if not 0 <= begin <= end <= len(X.data):
@@ -170,9 +166,9 @@ def file_stamp(path: Path) -> tuple[int, ...]:
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
-def mapped_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> Any:
+def mapped_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> CSR:
     """A CSR matrix of these very arrays: SciPy's constructor would copy indices it thinks too wide, and read them."""
-    X = sparse.csr_matrix(shape, dtype=values.dtype)
+    X: CSR = sparse.csr_matrix(shape, dtype=values.dtype)
     X.data, X.indices, X.indptr = values, indices, indptr
     return X
 

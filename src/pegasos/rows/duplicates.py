@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, Matrix
 
 
-def distinct_rows(X: Any) -> Array:
+def distinct_rows(X: Matrix) -> Array:
     """A number for each row, the same for equal rows; by its content alone, whatever the layout and the order."""
-    X = sparse.csr_matrix(X) if not sparse.issparse(X) else X.tocsr()
-    X = X.copy()
-    X.sum_duplicates()
-    X.eliminate_zeros()
-    data, indices = X.data.astype(np.float64), X.indices.astype(np.int64)
+    rows = sparse.csr_matrix(X, copy=True)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    data, indices = rows.data.astype(np.float64), rows.indices.astype(np.int64)
     out = np.empty(X.shape[0], dtype=np.int64)
-    for row, (first, end) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
+    for row, (first, end) in enumerate(pairwise(rows.indptr)):
         name = blake2b(data[first:end].tobytes() + indices[first:end].tobytes(), digest_size=8)
         out[row] = int.from_bytes(name.digest(), "little", signed=True)
     return out
@@ -53,7 +52,7 @@ class Merged:
         For each row of X the place of its distinct row, or of any, if its weight is 0.
     """
 
-    def __init__(self, X: Any, codes: Array, given: Array | None, *, apart: bool) -> None:
+    def __init__(self, X: Matrix, codes: Array, given: Array | None, *, apart: bool) -> None:
         """``apart``: each row is one of its own, as those of a kernel matrix are."""
         m = X.shape[0]
         self._given = np.ones(m) if given is None else given
@@ -77,8 +76,9 @@ class Merged:
         """The weights of the distinct rows, of these rows of X only."""
         return np.bincount(self.group[rows], weights=self._given[rows], minlength=len(self.first)).astype(np.float64)
 
-    def take(self, X: Any) -> Any:
+    def take(self, X: Matrix) -> Matrix:
         """The distinct rows of X."""
         if self._whole:
             return X
-        return np.ascontiguousarray(X[np.ix_(self.first, self.first)]) if self._apart else X[self.first]
+        found: Matrix = X[np.ix_(self.first, self.first)] if self._apart else X[self.first]
+        return np.ascontiguousarray(found) if self._apart else found

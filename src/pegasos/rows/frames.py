@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data as _validate_data
 
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, first_not_finite
 
 
 def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
@@ -26,26 +27,26 @@ def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
     return found
 
 
-def _is_frame(X: Any) -> bool:
+def _is_frame(X: object) -> bool:
     return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "shape")
 
 
-def _column(X: Any, j: int, name: Any) -> Any:
-    return X.iloc[:, j] if hasattr(X, "iloc") else X[name]  # names of pandas may come twice
+def _column(X: Any, j: int, name: object) -> Iterable[object]:
+    column: Iterable[object] = X.iloc[:, j] if hasattr(X, "iloc") else X[name]  # names of pandas may come twice
+    return column
 
 
-def _refuse(column: Any, name: Any) -> None:
+def _refuse(column: Iterable[object], name: object) -> None:
     """Raise if a column is no finite numbers."""
     try:
         values: Array = np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         values = np.array([_number(value, row, name) for row, value in enumerate(column)])
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
+    if (row := first_not_finite(values)) is not None:
         raise _not_finite(values[row], row, name)
 
 
-def _number(value: Any, row: int, name: Any) -> float:
+def _number(value: Any, row: int, name: object) -> float:
     if value is None or type(value).__name__ == "NAType":
         return np.nan
     try:
@@ -57,6 +58,6 @@ def _number(value: Any, row: int, name: Any) -> float:
         ) from None
 
 
-def _not_finite(value: float, row: int, name: Any) -> ValueError:
+def _not_finite(value: float, row: int, name: object) -> ValueError:
     what = "NaN" if np.isnan(value) else "infinity"
     return ValueError(f"Input X contains {what} at row {row}, column {name!r}. Impute or drop it first.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,35 +10,42 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, first_not_finite, first_true
 
 
-def class_labels(X: Any, y: Any) -> Array:
+def class_labels(X: object, y: object) -> Array:
     """Checked class labels."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    given, y = y, _one_column(y)
-    check_consistent_length(X, y)
+    given, y = y, _one_column(X, y)
     if y.dtype.kind == "O":
         check_objects(y, "y")
     elif y.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy has made words of what was none
         check_objects(given, "y")
-    quick = y.dtype.kind in "iub" or (y.dtype.kind == "f" and np.isfinite(y).all() and bool(np.all(y == np.rint(y))))
-    if not quick:
-        if y.dtype.kind == "f" and not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
-            raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+    if y.dtype.kind == "f":
+        _check_finite(y)
+    if y.dtype.kind not in "iub" and not (y.dtype.kind == "f" and np.all(y == np.rint(y))):
         check_classification_targets(y)
-    return np.asarray(y)
+    return y
 
 
-def _one_column(y: Any) -> Array:
-    """scikit-learn's checks of the shape, which take longer than a small fit, only for what is no plain array yet."""
-    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubf"
-    return y if plain else np.asarray(column_or_1d(y, warn=True))
+def _one_column(X: object, y: object) -> Array:
+    """Targets, as many as rows of X.
+
+    scikit-learn's checks of the shape, which take longer than a small fit, are only for what is no plain array yet.
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    plain = isinstance(y, np.ndarray) and type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubf"
+    column = np.asarray(y if plain else column_or_1d(y, warn=True))
+    check_consistent_length(X, column)
+    return column
 
 
-def check_objects(labels: Any, name: str) -> None:
+def _check_finite(y: Array) -> None:
+    if (row := first_not_finite(y)) is not None:
+        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+
+
+def check_objects(labels: Sequence[object] | Array, name: str) -> None:
     """Refuse labels that are missing, or that cannot be put in order: text among numbers."""
     first = None
     for row, label in enumerate(labels):
@@ -53,7 +61,7 @@ def check_objects(labels: Any, name: str) -> None:
             )
 
 
-def _is_nan(label: Any) -> bool:
+def _is_nan(label: object) -> bool:
     return isinstance(label, float | np.floating) and bool(np.isnan(label))
 
 
@@ -61,25 +69,19 @@ def class_codes(labels: Array, classes: Array) -> Array:
     """The place of each label among sorted classes, which were named beforehand; int32."""
     codes = np.searchsorted(classes, labels)
     codes[codes == len(classes)] = 0
-    if (wrong := classes[codes] != labels).any():
-        row = int(np.flatnonzero(wrong)[0])
+    if (row := first_true(classes[codes] != labels)) is not None:
         raise ValueError(f"y[{row}] = {labels.tolist()[row]!r} is none of the classes {classes.tolist()}")
     return codes.astype(np.int32)
 
 
-def real_targets(X: Any, y: Any) -> Array:
+def real_targets(X: object, y: object) -> Array:
     """Checked real targets, float64."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = _one_column(y)
-    check_consistent_length(X, y)
+    y = _one_column(X, y)
     try:
         target: Array = np.array(y, dtype=np.float64)  # a copy: what a callback does to it must not matter
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers for regression: {error}") from None
-    if not np.isfinite(target).all():
-        row = int(np.flatnonzero(~np.isfinite(target))[0])
-        raise ValueError(f"Input y contains {'NaN' if np.isnan(target[row]) else 'infinity'} at row {row}")
+    _check_finite(target)
     return target
 
 
@@ -91,9 +93,9 @@ def class_factors(class_weight: Any, classes: Array, labels: Array) -> Array | N
         named = sorted(map(repr, unknown))
         raise ValueError(f"class_weight names {', '.join(named)}, not among the classes {classes.tolist()}")
     factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=labels), dtype=np.float64)
-    if len(wrong := np.flatnonzero(~(np.isfinite(factors) & (factors >= 0)))):
-        label = classes.tolist()[wrong[0]]
-        raise ValueError(f"class_weight of class {label!r} is {factors[wrong[0]]}, but should be a number >= 0")
+    if (wrong := first_true(~(np.isfinite(factors) & (factors >= 0)))) is not None:
+        label = classes.tolist()[wrong]
+        raise ValueError(f"class_weight of class {label!r} is {factors[wrong]}, but should be a number >= 0")
     return factors
 
 

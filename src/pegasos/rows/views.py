@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import mmap
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pegasos import _core
+from pegasos.util.arrays import CSR, Matrix, first_not_finite, first_true
+from pegasos.util.arrays import Array as Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 #: Columns from which BLAS is faster than the core for the scores of several outputs.
 WIDE = 1024
@@ -25,7 +29,7 @@ WIDE = 1024
 class Examples:
     """Checked rows: the array they live in, the core's view of it, ‖x_i‖², and whether they are a dataset on disk."""
 
-    array: Any
+    array: Matrix
     rows: _core.Rows
     squared_norms: Array
     on_disk: bool = False
@@ -48,7 +52,7 @@ class Examples:
     @property
     def is_sparse(self) -> bool:
         """Whether the rows are CSR."""
-        return bool(sparse.issparse(self.array))
+        return is_sparse(self.array)
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -63,13 +67,18 @@ class Examples:
         self.rows.verify(threads)
 
 
-def stored_arrays(X: Any) -> tuple[Array, ...]:
+def is_sparse(X: Matrix) -> TypeIs[CSR]:
+    """Whether rows are sparse."""
+    return bool(sparse.issparse(X))
+
+
+def stored_arrays(X: Matrix) -> tuple[Array, ...]:
     """The arrays of a dense or CSR matrix."""
-    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    return (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
 
 
 def examples(
-    X: Any, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False, private: bool = False
+    X: Matrix, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False, private: bool = False
 ) -> Examples:
     """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first`` is the number of its first row.
 
@@ -77,16 +86,15 @@ def examples(
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
     broken CSR structure. Rows that name a column twice are summed, in a copy.
     """
-    if private and sparse.issparse(X):
+    if private and is_sparse(X):
         X = _copied(X, name)
     X, rows, norms = canonical(X, threads=threads, name=name, first=first)
-    if not np.isfinite(norms).all():
-        row = int(np.flatnonzero(~np.isfinite(norms))[0])
+    if (row := first_not_finite(norms)) is not None:
         raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
     return Examples(X, rows, norms, on_disk)
 
 
-def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Any, _core.Rows, Array]:
+def canonical(X: Matrix, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Matrix, _core.Rows, Array]:
     """``X`` with its columns in order and none named twice (a copy, if need be), its rows, and ‖x_i‖².
 
     Refuses what :func:`examples` refuses, save that ‖x_i‖² may overflow.
@@ -94,7 +102,7 @@ def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> t
     rows = view(X)
     found = rows.inspect(threads)
     _refuse(X, found, name, first)
-    if found.repeated:
+    if found.repeated and is_sparse(X):
         X = _copied(X, name)
         _refuse(X, view(X).inspect(threads), name, first)  # SciPy trusts row pointers, and this copy is ours alone
         X.sum_duplicates()
@@ -104,7 +112,7 @@ def canonical(X: Any, *, threads: int = 1, name: str = "X", first: int = 0) -> t
     return X, rows, found.squared_norms
 
 
-def scores(X: Any, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> Array:
+def scores(X: Matrix, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> Array:
     """X Wᵀ + b of rows that are checked by the way; refuses what :func:`examples` refuses."""
     good = True
     if _suits_blas(X, W):
@@ -118,17 +126,17 @@ def scores(X: Any, W: Array, b: Array, *, threads: int = 1, first: int = 0) -> A
     return Z
 
 
-def _suits_blas(X: Any, W: Array) -> bool:
+def _suits_blas(X: Matrix, W: Array) -> TypeGuard[Array]:
     """Whether a product of matrices is faster: columns that lie together, or long rows for several outputs."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return False
     by_columns = X.shape[1] > 1 and X.strides[1] != X.itemsize
     return by_columns or (len(W) > 1 and X.shape[1] >= WIDE and X.dtype == W.dtype)
 
 
-def view(X: Any) -> _core.Rows:
+def view(X: Matrix) -> _core.Rows:
     """The core's view of a float array or CSR matrix, unchecked."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         arrays = csr_arrays(X)
         return _core.Rows.csr(*arrays, X.shape[1], any(map(is_mapped, arrays)))
     if X.shape[1] > 1 and X.strides[1] != X.itemsize:
@@ -136,7 +144,7 @@ def view(X: Any) -> _core.Rows:
     return _core.Rows.dense(X, is_mapped(X))
 
 
-def is_mapped(array: Any) -> bool:
+def is_mapped(array: object) -> bool:
     """Whether an array lies in a mapped file."""
     while isinstance(array, np.ndarray):
         array = array.base
@@ -154,14 +162,15 @@ def in_memory(array: Array, name: str) -> Array:
     return copy
 
 
-def _copied(X: Any, name: str) -> Any:
+def _copied(X: CSR, name: str) -> CSR:
     """A CSR matrix of copied arrays, which need not fit together yet."""
-    copy = type(X)(X.shape, dtype=X.dtype)
+    kind: Any = type(X)
+    copy: CSR = kind(X.shape, dtype=X.dtype)
     copy.data, copy.indices, copy.indptr = (in_memory(array, name) for array in (X.data, X.indices, X.indptr))
     return copy
 
 
-def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
+def csr_arrays(X: CSR) -> tuple[Array, Array, Array]:
     """Values, column indices and row pointers of a CSR matrix as the core takes them: contiguous, of one index type."""
     indices, indptr = X.indices, X.indptr
     if indices.dtype != indptr.dtype:  # SciPy allows it, if rarely; the wider one serves both
@@ -172,7 +181,7 @@ def csr_arrays(X: Any) -> tuple[Array, Array, Array]:
     return np.ascontiguousarray(X.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
 
 
-def _refuse(X: Any, found: _core.Inspection, name: str, first: int) -> None:
+def _refuse(X: Matrix, found: _core.Inspection, name: str, first: int) -> None:
     if (row := found.bad_pointer_row) >= 0:
         raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {first + row}")
     if (row := found.bad_index_row) >= 0:
@@ -203,7 +212,7 @@ def encode_labels(y: Array) -> tuple[Array, Array]:
     return classes, codes.astype(np.int32)
 
 
-def row_weights(sample_weight: Any, factors: Array | None, m: int) -> Array | None:
+def row_weights(sample_weight: ArrayLike | None, factors: Array | None, m: int) -> Array | None:
     """The weight of each row, float64, or None for all ones; ``factors`` (class weights) multiply."""
     if sample_weight is None:
         weight = None
@@ -217,10 +226,9 @@ def row_weights(sample_weight: Any, factors: Array | None, m: int) -> Array | No
         weight = factors if weight is None else weight * factors
     if weight is None:
         return None
-    if not np.isfinite(weight).all():
-        raise ValueError(f"sample_weight is not finite at row {int(np.flatnonzero(~np.isfinite(weight))[0])}")
-    if (weight < 0).any():
-        row = int(np.flatnonzero(weight < 0)[0])
+    if (row := first_not_finite(weight)) is not None:
+        raise ValueError(f"sample_weight is not finite at row {row}")
+    if (row := first_true(weight < 0)) is not None:
         raise ValueError(f"sample_weight is negative at row {row}: {weight[row]}")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row")

@@ -13,11 +13,5 @@ __all__ = ["Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "spar
 
 __getattr__, __dir__ = lazy.names(
     __name__,
-    {
-        "Guarantee": "path",
-        "RandomizedClassifier": "path",
-        "SparsePath": "path",
-        "SparseSVC": "svc",
-        "sparsify": "compress",
-    },
+    {"compress": ("sparsify",), "path": ("Guarantee", "RandomizedClassifier", "SparsePath"), "svc": ("SparseSVC",)},
 )

@@ -70,7 +70,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(beside)
         raise
-    _settle(target.parent)
+    with contextlib.suppress(OSError):  # not every system can open folders
+        sync_folder(target.parent)
 
 
 def replace_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -139,11 +140,10 @@ def _prefix(path: Path) -> str:
     return f".{path.name if len(name) <= _LONGEST_NAME else hashlib.sha256(name).hexdigest()}."
 
 
-def _settle(folder: Path) -> None:
-    """Ask for the folder's entry to reach the disk too, where folders can be asked."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def sync_folder(folder: Path) -> None:
+    """See that the entries of a folder are on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

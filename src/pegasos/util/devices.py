@@ -9,7 +9,10 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _MOST_LINKS = 40  # one after the other, as the system follows them
 
@@ -74,7 +77,7 @@ class _Named(io.FileIO):
         super().__init__(handle, "wb")
         self._path = path
 
-    def write(self, data: Any) -> int | None:  # type: ignore[override]
+    def write(self, data: ReadableBuffer, /) -> int:
         with naming(self._path):
             return super().write(data)
 

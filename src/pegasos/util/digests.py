@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from pegasos.util.arrays import Array
 
 #: Bytes of an array that are hashed; of longer ones so many, spread evenly, and the sums of all blocks.
 HASHED, BLOCK = 1 << 26, 1 << 12
 
 #: Bytes looked at in one go.
 PIECE = 1 << 24
-
-Array = npt.NDArray[Any]
 
 #: The metadata of a field that a loss or solver got after a release, with a default that means what was done before:
 #: checkpoints that were written before it came then still belong to their fits.
@@ -55,11 +53,12 @@ def _pieces(array: Array) -> Iterator[Array]:
         yield np.ascontiguousarray(array[first : first + rows]).reshape(-1).view(np.uint8)
 
 
-def spelled(thing: Any) -> str:
+def spelled(thing: object) -> str:
     """A loss or solver with its parameters, the same for 2, np.int64(2) and np.float64(0.5) or 0.5.
 
     Fields that are ``LATER`` are left out where they are what they always were.
     """
+    assert is_dataclass(thing)
     everything = ((f, getattr(thing, f.name)) for f in fields(thing))
     values = ((f.name, value) for f, value in everything if not f.metadata.get("later") or value != f.default)
     plain = (f"{name}={value.item() if isinstance(value, np.generic) else value!r}" for name, value in values)

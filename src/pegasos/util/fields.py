@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from pegasos.util.arrays import Array
 
 #: The largest number there is: between it and its negative all numbers are finite.
 LARGEST = float(np.finfo(np.float64).max)
 
 
 def saved(
-    state: Mapping[str, Any],
+    state: Mapping[str, object],
     name: str,
     shape: tuple[int | None, ...],
     *,

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
 
 
-def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package whose public ``homes`` says which module holds each name.
+def names(
+    package: str, homes: Mapping[str, tuple[str, ...]], modules: tuple[str, ...] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package: ``homes`` are modules with the names to take from each.
 
-    A name whose home is itself a module of the package (``"losses": "losses"``) is that module.
+    ``modules`` of the package are names themselves.
     """
+    home_of = {name: home for home, taken in homes.items() for name in taken}
 
-    def get(name: str) -> Any:
-        if name not in homes:
+    def get(name: str) -> object:
+        if name in modules:
+            return import_module(f"{package}.{name}")
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"{package}.{homes[name]}")
-        return module if homes[name] == name else getattr(module, name)
+        return getattr(import_module(f"{package}.{home_of[name]}"), name)
 
-    def listed() -> list[str]:
-        return sorted(homes)
-
-    return get, listed
+    return get, lambda: sorted((*home_of, *modules))

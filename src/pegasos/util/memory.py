@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from pegasos.util import control_groups
+from pegasos.util.arrays import Matrix
 
 #: Below this many bytes nobody asks how much there is: looking takes as long as a small fit.
 SMALL = 1 << 28
@@ -48,7 +49,14 @@ class TooManyColumns(MemoryError):
         )
 
 
-def check_weights_fit(array: Any, outputs: int, solver: Any) -> None:
+class Named(Protocol):
+    """A solver, which has a name; ``blocks``, if it has them, is how many copies of the weights it keeps."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def check_weights_fit(array: Matrix, outputs: int, solver: Named) -> None:
     """Raise TooManyColumns if the weights for these rows need more memory than there is."""
     columns = int(array.shape[1])
     kept = _KEPT + (getattr(solver, "blocks", None) or 0)
@@ -60,9 +68,9 @@ def check_weights_fit(array: Any, outputs: int, solver: Any) -> None:
     raise TooManyColumns(columns, outputs, need, free, row_of_last_column(array))
 
 
-def row_of_last_column(array: Any) -> int | None:
+def row_of_last_column(array: Matrix) -> int | None:
     """A row of a CSR matrix that has an entry in the last column; None of dense rows, or if there is none."""
-    if not hasattr(array, "indptr") or not array.nnz:
+    if isinstance(array, np.ndarray) or not array.nnz:
         return None
     last = int(np.argmax(array.indices))
     found = int(np.searchsorted(array.indptr, last, side="right")) - 1

@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from numbers import Integral
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
+from pegasos.util.arrays import Array
 from pegasos.util.cores import usable_cores
 
 Given = ParamSpec("Given")
@@ -33,19 +34,19 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 @cache
-def _blas() -> tuple[Any, ...]:
+def _blas() -> tuple[LibController, ...]:
     """The BLAS libraries of this process; finding them takes as long as a small fit, so it is done once."""
     import scipy.linalg.blas  # noqa: F401 - has a library of its own, which must be there to be found
 
     return tuple(lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas")
 
 
-def _set_threads(lib: Any, number: int) -> None:
+def _set_threads(lib: LibController, number: int) -> None:
     """Give a library so many threads, whoever asks: threadpoolctl itself hears only the first thread that did."""
     getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
 
 
-def _of_each_thread(lib: Any) -> bool:
+def _of_each_thread(lib: LibController) -> bool:
     """Whether the number is a setting of each Python thread, as with OpenMP, and not of the process."""
     return getattr(lib, "threading_layer", None) == "openmp"
 
@@ -133,6 +134,6 @@ def with_one_blas_thread(function: Callable[Given, Returned]) -> Callable[Given,
     return run
 
 
-def dot(a: Any, b: Any) -> float:
+def dot(a: Array, b: Array) -> float:
     """⟨a, b⟩, whose bits do not depend on the threads of BLAS, nor on those that it is held to."""
     return float(np.einsum("i,i->", a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 from pegasos.util.suggest import did_you_mean
 
@@ -31,6 +31,10 @@ class Word:
         return int(self.text) if re.fullmatch(r"-?[0-9]{1,18}", self.text) else None
 
 
+#: How a column is pointed out: by name, by position from 0, as a word of the command line, or not at all.
+Wanted: TypeAlias = str | int | Word | None
+
+
 @dataclass(frozen=True)
 class Columns:
     """Positions of the columns, all names, and what should be said about the choice."""
@@ -43,7 +47,7 @@ class Columns:
     guesses: list[str]
 
 
-def choose_columns(names: list[str], target: Any, weight: Any, source: str, *, named: bool = True) -> Columns:
+def choose_columns(names: list[str], target: Wanted, weight: Wanted, source: str, *, named: bool = True) -> Columns:
     """Find target and weight by name or position; all others are features, but for those that only number the rows."""
     guesses: list[str] = []
     t = _find_target(names, source, named) if is_auto(target) else _position(names, target, "target", source, named)
@@ -62,12 +66,12 @@ def choose_columns(names: list[str], target: Any, weight: Any, source: str, *, n
     return Columns(names, features, t, w, left_out, guesses)
 
 
-def is_auto(wanted: Any) -> bool:
+def is_auto(wanted: object) -> bool:
     """Whether a target is to be found by its name."""
     return isinstance(wanted, str) and wanted == "auto"
 
 
-def wanted_name(wanted: Any) -> str | None:
+def wanted_name(wanted: Wanted) -> str | None:
     """The name that points out a column, where it can be nothing but a name."""
     if isinstance(wanted, Word):
         return wanted.text if wanted.number is None else None
@@ -92,7 +96,7 @@ def _row_numbers(names: list[str]) -> list[int]:
     return [*range(front), *(j for j, name in enumerate(names) if _PARQUET_INDEX.fullmatch(name))]
 
 
-def _position(names: list[str], wanted: Any, parameter: str, source: str, named: bool) -> int | None:
+def _position(names: list[str], wanted: Wanted, parameter: str, source: str, named: bool) -> int | None:
     if wanted is None:
         return None
     if isinstance(wanted, Word):

@@ -8,15 +8,16 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from numbers import Real
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from pegasos.io.data.columns import Word, is_auto
+from pegasos.io.data.columns import Wanted, Word, is_auto
 from pegasos.io.data.csv_source import CsvSource, default_delimiter
 from pegasos.io.data.dataset import open_dataset
 from pegasos.io.data.dataset_writer import Block, DatasetWriter, new_folder
@@ -25,7 +26,7 @@ from pegasos.io.data.parquet_source import ParquetSource
 from pegasos.io.data.svmlight import iter_svmlight
 from pegasos.io.files import Source, name_of, reading
 from pegasos.rows.dataset import Dataset
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, DType
 from pegasos.util.suggest import did_you_mean
 
 Format = Literal["svmlight", "csv", "parquet", "npz"]
@@ -41,9 +42,9 @@ def convert(
     folder: str | os.PathLike[str],
     *,
     format: Format | None = None,
-    target: Any = "auto",
-    sample_weight: Any = None,
-    dtype: Any = None,
+    target: Wanted | ArrayLike = "auto",
+    sample_weight: Wanted | ArrayLike = None,
+    dtype: DTypeLike | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
     header: bool | None = None,
@@ -124,9 +125,7 @@ def convert(
     >>> del data
     >>> place.cleanup()
     """
-    kind = None if dtype is None else np.dtype(dtype)
-    if kind is not None and kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'")
+    kind = _value_type(dtype)
     if format is not None and format not in FORMATS:
         raise ValueError(f"format={format!r} is none of {', '.join(FORMATS)}{did_you_mean(format, FORMATS)}")
     if not isinstance(memory, int) or memory < LEAST_MEMORY:
@@ -139,9 +138,13 @@ def convert(
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         raise IsADirectoryError(f"{name}: is a folder; a dataset's folder is opened with open_dataset")
     form = format or format_of(source)
-    _refuse_foreign(form, svmlight={"n_features": n_features, "zero_based": zero_based or None})
-    _refuse_foreign(form, csv={"header": header, "delimiter": delimiter, "text_target": text_target})
-    if form != "npz" and not all(isinstance(wanted, str | int | Word | None) for wanted in (target, sample_weight)):
+    _refuse_foreign(form, "svmlight", n_features=n_features, zero_based=zero_based or None)
+    _refuse_foreign(form, "csv", header=header, delimiter=delimiter, text_target=text_target)
+    if form == "npz":
+        with _opened(source) as file:
+            blocks = npz_blocks(file, name, target=_member(target), weight=_member(sample_weight), memory=memory)
+            return _write(blocks, Path(folder), name, kind, None, None, overwrite)
+    if not isinstance(target, str | int | Word | None) or not isinstance(sample_weight, str | int | Word | None):
         raise ValueError(f"targets and weights given as arrays are for .npz archives, not for {form}")
     if form == "svmlight":
         for option, wanted in (("target", None if is_auto(target) else target), ("sample_weight", sample_weight)):
@@ -150,38 +153,45 @@ def convert(
                     f"{name}: {option}={_member(wanted)!r} is for tables, but svmlight files have their targets in "
                     f"front and no weights{'' if format else '; if this is CSV, pass format=' + repr('csv')}"
                 )
-    blocks: Iterable[Block]
-    with ExitStack() as stack:
-        if form == "svmlight":
-            options: dict[str, Any] = {"n_features": n_features, "zero_based": zero_based, "memory": memory}
-            pairs = iter_svmlight(source, dtype=kind or np.float64, **options)
-            blocks = (Block(X, None if target is None else y) for X, y in pairs)
-            return _write(blocks, Path(folder), name, kind, n_features, None, overwrite)
-        if form == "npz":
-            file = stack.enter_context(_opened(source))
-            blocks = npz_blocks(file, name, target=_member(target), weight=_member(sample_weight), memory=memory)
-            return _write(blocks, Path(folder), name, kind, None, None, overwrite)
+        pairs = iter_svmlight(
+            source, dtype=kind or np.float64, n_features=n_features, zero_based=zero_based, memory=memory
+        )
+        blocks = (Block(X, None if target is None else y) for X, y in pairs)
+        return _write(blocks, Path(folder), name, kind, n_features, None, overwrite)
+    with reading(source) if form == "csv" else _opened(source) as file:
         table: CsvSource | ParquetSource
         if form == "csv":
-            stream = stack.enter_context(reading(source))
-            wanted = {"target": target, "weight": sample_weight, "header": header, "text_target": text_target}
-            table = CsvSource(stream, name, delimiter=delimiter or default_delimiter(name), memory=memory, **wanted)
+            table = CsvSource(
+                file,
+                name,
+                target=target,
+                weight=sample_weight,
+                header=header,
+                delimiter=delimiter or default_delimiter(name),
+                text_target=text_target,
+                memory=memory,
+            )
         else:
-            file = stack.enter_context(_opened(source))
             table = ParquetSource(file, name, target=target, weight=sample_weight, memory=memory)
         _tell_guesses(table, name, tell)
         return _write(table.blocks(), Path(folder), name, kind, None, table.feature_names, overwrite)
 
 
-def _refuse_foreign(form: str, **options: dict[str, Any]) -> None:
-    """Refuse options that are for another format than the source has."""
-    for home, given in options.items():
-        for option, value in given.items():
-            if value is not None and form != home:
-                raise ValueError(f"{option}={value!r} is for {home} files, not for {form}")
+def _value_type(dtype: DTypeLike | None) -> DType | None:
+    kind = None if dtype is None else np.dtype(dtype)
+    if kind is not None and kind not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'")
+    return kind
 
 
-def _member(wanted: Any) -> Any:
+def _refuse_foreign(form: str, home: str, **options: object) -> None:
+    """Refuse options that are for another format, ``home``, than the source has."""
+    for option, value in options.items():
+        if value is not None and form != home:
+            raise ValueError(f"{option}={value!r} is for {home} files, not for {form}")
+
+
+def _member(wanted: Wanted | ArrayLike) -> int | ArrayLike | None:
     return wanted.text if isinstance(wanted, Word) else wanted
 
 
@@ -200,12 +210,12 @@ def _tell_guesses(table: CsvSource | ParquetSource, name: str, tell: Callable[[s
 
 def write_dataset(
     X: Any,
-    y: Any,
+    y: ArrayLike | None,
     folder: str | os.PathLike[str],
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     feature_names: Iterable[str] | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     overwrite: bool = False,
 ) -> Dataset:
     """Write arrays that are in memory as a folder that :func:`open_dataset` opens.
@@ -243,9 +253,7 @@ def write_dataset(
     """
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(column) for column in X.columns]
-    kind = None if dtype is None else np.dtype(dtype)
-    if kind is not None and kind not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be 'float32' or 'float64'")
+    kind = _value_type(dtype)
     if sparse.issparse(X):
         X = X.tocsr()
         X.check_format(full_check=True)
@@ -259,8 +267,8 @@ def write_dataset(
     names = None if feature_names is None else list(map(str, feature_names))
     if names is not None and (len(names) != n or len(set(names)) != n):
         raise ValueError(f"feature_names must be {n} different names, one for each column")
-    columns = {"y": y, "sample_weight": sample_weight}
-    columns = {key: None if column is None else np.asarray(column) for key, column in columns.items()}
+    given = {"y": y, "sample_weight": sample_weight}
+    columns = {key: None if column is None else np.asarray(column) for key, column in given.items()}
     for key, column in columns.items():
         if column is not None and column.shape != (m,):
             raise ValueError(f"{key} has the shape {column.shape}, but X has {m} rows")
@@ -296,15 +304,12 @@ def _write(
     blocks: Iterable[Block],
     folder: Path,
     name: str,
-    kind: np.dtype[Any] | None,
+    kind: DType | None,
     columns: int | None,
     names: list[str] | None,
     overwrite: bool,
 ) -> Dataset:
-    with (
-        new_folder(folder, overwrite=overwrite) as fresh,
-        closing(DatasetWriter(fresh, name, kind, columns, names)) as writer,
-    ):
+    with new_folder(folder, overwrite) as fresh, closing(DatasetWriter(fresh, name, kind, columns, names)) as writer:
         for block in blocks:
             writer.append(block)
         writer.finish()
@@ -312,14 +317,14 @@ def _write(
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[Any]:
+def _opened(source: Source) -> Iterator[IO[bytes]]:
     """The source as a binary file that can be read at any place."""
     if isinstance(source, bytes | bytearray | memoryview):
         yield io.BytesIO(source)
     elif isinstance(source, str | os.PathLike) and source != "-":
         with open(source, "rb") as file:
             yield file
-    elif source == "-" or not cast("IO[bytes]", source).seekable():
+    elif isinstance(source, str | os.PathLike) or not source.seekable():
         raise ValueError(f"{name_of(source)}: only svmlight and CSV can be read from a pipe; save it to a file first")
     else:
         yield source
@@ -338,7 +343,7 @@ def format_of(source: Source) -> str:
     return SUFFIXES.get(path.suffix.lower(), "svmlight")
 
 
-def _start(source: Any) -> bytes:
+def _start(source: Source) -> bytes:
     """The first bytes of a source, which are still there afterwards."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source[:8])
@@ -347,7 +352,7 @@ def _start(source: Any) -> bytes:
             return b""
         with open(source, "rb") as opened:
             return opened.read(8)
-    file: Any = sys.stdin.buffer if isinstance(source, str) else source
+    file = sys.stdin.buffer if isinstance(source, str | os.PathLike) else source
     if hasattr(file, "peek"):
         return bytes(file.peek(8)[:8])
     if not file.seekable():

@@ -6,14 +6,14 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
 import numpy as np
 
-from pegasos.io.data.columns import Columns, choose_columns, is_auto, wanted_name
+from pegasos.io.data.columns import Columns, Wanted, choose_columns, is_auto, wanted_name
 from pegasos.io.data.csv_header import MISSING, NUMBER, guess_header
 from pegasos.io.data.dataset_writer import Block
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array
 
 #: A line beyond this many characters is refused, lest a file without line ends fill the memory.
 LONGEST_LINE = 1 << 26
@@ -36,8 +36,8 @@ class CsvSource:
         stream: IO[bytes],
         name: str,
         *,
-        target: Any,
-        weight: Any,
+        target: Wanted,
+        weight: Wanted,
         header: bool | None,
         delimiter: str,
         text_target: bool | None,
@@ -69,7 +69,7 @@ class CsvSource:
         header = f"{line} names the columns" if self.header else f"there is no header, {line} is a row"
         return [header, *self.columns.guesses] if self.guessed else self.columns.guesses
 
-    def _has_header(self, fields: list[str], second: Lines, target: Any, weight: Any) -> bool:
+    def _has_header(self, fields: list[str], second: Lines, target: Wanted, weight: Wanted) -> bool:
         below = self._records(second)[0][1] if second.text else None
         names = {name for name in (wanted_name(target), wanted_name(weight)) if name is not None}
         header = guess_header(fields, below, names, auto=is_auto(target))
@@ -80,7 +80,7 @@ class CsvSource:
             )
         return header
 
-    def _columns(self, line: int, fields: list[str], target: Any, weight: Any) -> Columns:
+    def _columns(self, line: int, fields: list[str], target: Wanted, weight: Wanted) -> Columns:
         width = len(fields)
         other = next((d for d in ";\t|" if d != self.delimiter and d in fields[0]), None) if width == 1 else None
         if other is not None:
@@ -150,16 +150,8 @@ class CsvSource:
         d, columns = self.delimiter, self.columns
         if any(text.count(d) != self.width - 1 for text in lines.text):
             return None
-        words = columns.target is not None and self.text_target is not False
-        wanted = [*self.features]
-        if columns.weight is not None:
-            wanted.append(columns.weight)
-        targets: list[str] = []
-        if columns.target is not None:
-            if words:
-                targets = [text.split(d)[columns.target].strip() for text in lines.text]
-            else:
-                wanted.append(columns.target)
+        as_text = columns.target is not None and self.text_target is not False
+        wanted = [*self.features, *(j for j in (columns.weight, None if as_text else columns.target) if j is not None)]
         try:
             table = np.loadtxt(lines.text, delimiter=d, comments=None, usecols=wanted, ndmin=2, dtype=np.float64)
         except ValueError:
@@ -168,9 +160,9 @@ class CsvSource:
             return None
         k = len(self.features)
         weight = table[:, k] if columns.weight is not None else None
-        y = None
-        if columns.target is not None:
-            y = self._targets(targets, lines.numbers) if words else table[:, -1]
+        y = None if columns.target is None else table[:, -1]
+        if as_text and columns.target is not None:
+            y = self._targets([text.split(d)[columns.target].strip() for text in lines.text], lines.numbers)
         return Block(np.ascontiguousarray(table[:, :k]), y, weight)
 
     def _slow(self, lines: Lines) -> Block:
@@ -222,11 +214,9 @@ class CsvSource:
                 return np.array([self._number(text, line, column) for text, line in zip(targets, lines, strict=True)])
             except ValueError as error:
                 raise ValueError(f"{error}; if the targets are labels, pass text_target=True") from None
-        for text, line in zip(targets, lines, strict=True):
-            if not text:
-                raise ValueError(
-                    f"{self.name}: line {line}, column {column + 1}: the target is empty; drop the row first"
-                )
+        if "" in targets:
+            line = lines[targets.index("")]
+            raise ValueError(f"{self.name}: line {line}, column {column + 1}: the target is empty; drop the row first")
         return np.array(targets, dtype=object)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from pegasos.io.data.npy import map_array
 from pegasos.rows.dataset import Dataset, file_stamp, mapped_csr
+from pegasos.util.arrays import DType
 
 META = "dataset.json"
 FORMAT, VERSION = "pegasos dataset", 1
@@ -161,7 +162,7 @@ class _Meta:
     def names(self) -> list[str]:
         return list(self.fields["arrays"])
 
-    def array(self, name: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    def array(self, name: str) -> tuple[DType, tuple[int, ...]]:
         """The dtype and shape of an array, checked against the counts."""
         about = self.fields["arrays"][name]
         if not isinstance(about, dict) or set(about) != {"dtype", "shape"}:
@@ -195,7 +196,7 @@ def write_meta(
     folder: Path,
     layout: str,
     shape: tuple[int, int],
-    arrays: dict[str, tuple[np.dtype[Any], tuple[int, ...]]],
+    arrays: dict[str, tuple[DType, tuple[int, ...]]],
     classes: list[str] | None,
     feature_names: list[str] | None,
 ) -> None:

@@ -6,19 +6,19 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import DTypeLike
 
 from pegasos.io.data.dataset import is_dataset_folder, write_meta
 from pegasos.io.data.npy import NpyWriter
-from pegasos.rows.views import Array
+from pegasos.rows.views import is_sparse
 from pegasos.util import atomic
+from pegasos.util.arrays import CSR, Array, DType, Matrix, first_not_finite, first_true
 
 #: More distinct text targets than this are not classes.
 MOST_LABELS = 1 << 16
@@ -28,13 +28,13 @@ MOST_LABELS = 1 << 16
 class Block:
     """Consecutive rows of a source: CSR or a 2-D array; targets (numbers or text) and weights where it has them."""
 
-    X: Any
+    X: Matrix
     y: Array | None = None
     weight: Array | None = None
 
 
 @contextmanager
-def new_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
+def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A fresh folder beside ``folder`` that takes its place at the end, or is removed if anything fails.
 
     What a killed process has left beside ``folder`` is removed, too: of a folder that was being replaced the old
@@ -106,13 +106,8 @@ def _refuse_existing(folder: Path, overwrite: bool) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # folders cannot be opened there
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    if os.name != "nt":  # folders cannot be opened there
+        atomic.sync_folder(folder)
 
 
 class DatasetWriter:
@@ -122,7 +117,7 @@ class DatasetWriter:
         self,
         folder: Path,
         source: str,
-        dtype: np.dtype[Any] | None = None,
+        dtype: DType | None = None,
         columns: int | None = None,
         names: list[str] | None = None,
     ) -> None:
@@ -137,13 +132,12 @@ class DatasetWriter:
         X = block.X
         if X.shape[0] == 0:
             return
-        layout = "csr" if sparse.issparse(X) else "dense"
         if self.columns is not None and X.shape[1] > self.columns:
             raise ValueError(f"{self.source}: a row has {X.shape[1]} columns, more than n_features={self.columns}")
         if not self.files:
             kind = self.dtype or np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-            self._create(layout, kind, X.shape[1])
-        if layout == "csr":
+            self._create(X, kind)
+        if is_sparse(X):
             self._append_csr(X)
         else:
             values = self._cast(np.asarray(X), lambda k: divmod(k, X.shape[1]))
@@ -152,16 +146,15 @@ class DatasetWriter:
         self._append_optional(block)
         self.rows += X.shape[0]
 
-    def _create(self, layout: str, kind: np.dtype[Any], width: int) -> None:
-        if layout == "dense":
-            self.files["X"] = NpyWriter(self.folder / "X.npy", kind, (width,))
+    def _create(self, X: Matrix, kind: DType) -> None:
+        if not is_sparse(X):
+            self._file("X", kind, (X.shape[1],))
             return
-        self.files["values"] = NpyWriter(self.folder / "values.npy", kind)
-        self.files["indices"] = NpyWriter(self.folder / "indices.npy", np.int32)
-        self.files["indptr"] = NpyWriter(self.folder / "indptr.npy", np.int64)
-        self.files["indptr"].append(np.zeros(1, dtype=np.int64))
+        self._file("values", kind)
+        self._file("indices", np.int32)
+        self._file("indptr", np.int64).append(np.zeros(1, dtype=np.int64))
 
-    def _append_csr(self, X: Any) -> None:
+    def _append_csr(self, X: CSR) -> None:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
@@ -178,13 +171,12 @@ class DatasetWriter:
         self.files["indices"].append(indices)
         self.files["indptr"].append(indptr[1:] + start)
 
-    def _cast(self, values: Array, place: Any) -> Array:
+    def _cast(self, values: Array, place: Callable[[int], tuple[int, int]]) -> Array:
         """The values in the file's type; refuses those that are not finite in it, naming row and column."""
         kind = self.files["X" if "X" in self.files else "values"].dtype
         with np.errstate(over="ignore"):
             cast = values.astype(kind, copy=False)
-        if not np.isfinite(cast).all():
-            flat = int(np.flatnonzero(~np.isfinite(cast))[0])
+        if (flat := first_not_finite(cast)) is not None:
             row, column = place(flat)
             value = values.ravel()[flat]
             what = (
@@ -210,14 +202,13 @@ class DatasetWriter:
             self._append_targets(np.asarray(block.y))
         if block.weight is not None:
             weight = np.asarray(block.weight, dtype=np.float64)
-            if (wrong := ~(np.isfinite(weight) & (weight >= 0))).any():
-                row = int(np.flatnonzero(wrong)[0])
+            if (row := first_true(~(np.isfinite(weight) & (weight >= 0)))) is not None:
                 raise ValueError(f"{self.source}: row {self.rows + row}: the weight {weight[row]} is not a number >= 0")
             self._file("sample_weight", np.float64).append(weight)
 
-    def _file(self, name: str, dtype: Any) -> NpyWriter:
+    def _file(self, name: str, dtype: DTypeLike, tail: tuple[int, ...] = ()) -> NpyWriter:
         if name not in self.files:
-            self.files[name] = NpyWriter(self.folder / f"{name}.npy", dtype)
+            self.files[name] = NpyWriter(self.folder / f"{name}.npy", dtype, tail)
         return self.files[name]
 
     def _append_targets(self, y: Array) -> None:
@@ -226,8 +217,7 @@ class DatasetWriter:
             return
         if y.dtype.kind not in "biuf":
             raise ValueError(f"{self.source}: targets of type {y.dtype} are neither numbers nor text")
-        if not np.isfinite(y).all():
-            row = int(np.flatnonzero(~np.isfinite(y))[0])
+        if (row := first_not_finite(y)) is not None:
             raise ValueError(f"{self.source}: row {self.rows + row}: the target is {y[row]}; drop the row first")
         if y.dtype.kind == "u" and y.max(initial=0) >= 2**63:
             raise ValueError(f"{self.source}: row {self.rows + int(y.argmax())}: the target {y.max()} is too large")

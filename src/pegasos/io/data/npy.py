@@ -6,11 +6,12 @@ import ast
 import os
 import re
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array, DType
 
 MAGIC = b"\x93NUMPY"
 
@@ -27,7 +28,7 @@ HEADER = 128
 PIECE = 1 << 24
 
 
-def read_header(file: IO[bytes], name: str) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+def read_header(file: IO[bytes], name: str) -> tuple[DType, tuple[int, ...], bool]:
     """The dtype, shape and whether in Fortran order; ``file`` then stands at the first number.
 
     Raises ValueError naming the file where it is no ``.npy`` file, or one of Python objects.
@@ -55,7 +56,7 @@ def read_header(file: IO[bytes], name: str) -> tuple[np.dtype[Any], tuple[int, .
     return dtype, shape, fortran
 
 
-def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+def map_array(path: Path, dtype: DType, shape: tuple[int, ...]) -> Array:
     """The read-only memory map of a file that must have this dtype and shape, to the byte."""
     with path.open("rb") as file:
         found, found_shape, fortran = read_header(file, str(path))
@@ -71,7 +72,7 @@ def map_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array
         return np.memmap(file, dtype=dtype, mode="r", offset=offset, shape=shape)
 
 
-def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def header(dtype: DType, shape: tuple[int, ...]) -> bytes:
     """The first 128 bytes of a file of version 1.0."""
     text = repr({"descr": dtype.str, "fortran_order": False, "shape": shape}).encode("ascii")
     text = text.ljust(HEADER - 11) + b"\n"
@@ -81,7 +82,7 @@ def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 class NpyWriter:
     """A ``.npy`` file to which rows of a fixed ``tail`` shape are appended; the length is filled in on closing."""
 
-    def __init__(self, path: Path, dtype: Any, tail: tuple[int, ...] = ()) -> None:
+    def __init__(self, path: Path, dtype: DTypeLike, tail: tuple[int, ...] = ()) -> None:
         self.path, self.dtype, self.tail = path, np.dtype(dtype).newbyteorder("<"), tail
         self.length = 0
         self.file = path.open("xb")
@@ -105,7 +106,7 @@ class NpyWriter:
         os.fsync(self.file.fileno())
         self.file.close()
 
-    def recast(self, dtype: Any) -> NpyWriter:
+    def recast(self, dtype: DTypeLike) -> NpyWriter:
         """The same numbers in another dtype, in a new file of the same name, still growing."""
         self.file.close()
         old = self.path.with_name(self.path.name + ".old")

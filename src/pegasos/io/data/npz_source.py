@@ -5,16 +5,17 @@ from __future__ import annotations
 import lzma
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pegasos.io.data.dataset_writer import Block
 from pegasos.io.data.npy import read_header
-from pegasos.rows.views import Array
+from pegasos.util.arrays import CSR, Array, Matrix, first_true
 from pegasos.util.suggest import did_you_mean
 
 
@@ -48,7 +49,7 @@ class Member:
 
 
 @contextmanager
-def open_npz(path: Any, name: str) -> Iterator[zipfile.ZipFile]:
+def open_npz(path: IO[bytes], name: str) -> Iterator[zipfile.ZipFile]:
     """The archive, with its errors named."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -59,8 +60,10 @@ def open_npz(path: Any, name: str) -> Iterator[zipfile.ZipFile]:
         raise ValueError(f"{name}: is damaged: {error}") from None
 
 
-def npz_blocks(path: Any, name: str, *, target: Any, weight: Any, memory: int) -> Iterator[Block]:
-    """Rows of ``memory`` bytes or less at a time (or single rows)."""
+def npz_blocks(
+    path: IO[bytes], name: str, *, target: ArrayLike | None, weight: ArrayLike | None, memory: int
+) -> Iterator[Block]:
+    """Rows of ``memory`` bytes or less at a time (or single rows). A text names a member of the archive."""
     with open_npz(path, name) as archive, ExitStack() as stack:
         members = [entry.removesuffix(".npy") for entry in archive.namelist()]
 
@@ -70,7 +73,7 @@ def npz_blocks(path: Any, name: str, *, target: Any, weight: Any, memory: int) -
                 raise ValueError(f"{name}: has no member {key!r}{near}, only {', '.join(sorted(members))}")
             return Member(stack.enter_context(archive.open(f"{key}.npy")), f"{name}: {key}.npy")
 
-        extra: dict[str, Any] = {"y": None, "sample_weight": None}
+        extra: dict[str, Member | _Given] = {}
         if isinstance(target, str) and target == "auto":
             if "y" not in members:
                 raise ValueError(
@@ -86,25 +89,24 @@ def npz_blocks(path: Any, name: str, *, target: Any, weight: Any, memory: int) -
         is_csr = {"data", "indices", "indptr", "shape"} <= set(members)
         if not is_csr and "format" in members:
             raise ValueError(f"{name}: holds a sparse matrix that is not CSR; save X.tocsr()")
-        rows = (
+        rows: Iterator[Matrix] = (
             _csr_rows(member, name, members, memory) if is_csr else _dense_rows(member, name, members, target, memory)
         )
         for key, column in extra.items():
-            if column is not None and len(column.shape) == 2 and column.shape[1] == 1:
+            if len(column.shape) == 2 and column.shape[1] == 1:
                 column.shape = column.shape[:1]  # a column is a vector, to everybody
-            if column is not None and len(column.shape) != 1:
+            if len(column.shape) != 1:
                 raise ValueError(f"{name}: {key} must be a vector, but has the shape {column.shape}")
         total = 0
         for X in rows:
             total += X.shape[0]
-            columns = {}
             for key, column in extra.items():
-                if column is not None and column.shape[0] < total:
+                if column.shape[0] < total:
                     raise ValueError(f"{name}: {key} has {column.shape[0]} entries, fewer than there are rows")
-                columns[key] = None if column is None else column.take(X.shape[0])
-            yield Block(X, columns["y"], columns["sample_weight"])
+            columns = {key: column.take(X.shape[0]) for key, column in extra.items()}
+            yield Block(X, columns.get("y"), columns.get("sample_weight"))
         for key, column in extra.items():
-            if column is not None and column.shape[0] != total:
+            if column.shape[0] != total:
                 raise ValueError(f"{name}: {key} has {column.shape[0]} entries for {total} rows")
             if isinstance(column, Member):
                 column.end()
@@ -122,14 +124,13 @@ class _Given:
         return self.values[self.at - rows : self.at]
 
 
-def _dense_rows(member: Any, name: str, members: list[str], target: Any, memory: int) -> Iterator[Array]:
-    key = "X" if "X" in members else None
-    if key is None:
-        others = [k for k in members if not isinstance(target, str) or k != target]
-        if len(others) != 1:
-            raise ValueError(f"{name}: has no member 'X', only {', '.join(sorted(members)) or 'nothing'}")
-        key = others[0]
-    X = member(key)
+def _dense_rows(
+    member: Callable[[str], Member], name: str, members: list[str], target: ArrayLike | None, memory: int
+) -> Iterator[Array]:
+    keys = ["X"] if "X" in members else [key for key in members if not isinstance(target, str) or key != target]
+    if len(keys) != 1:
+        raise ValueError(f"{name}: has no member 'X', only {', '.join(sorted(members)) or 'nothing'}")
+    X = member(keys[0])
     if len(X.shape) != 2 or X.dtype.kind not in "biuf":
         raise ValueError(f"{X.name} must be a matrix of numbers, but is {X.dtype} of shape {X.shape}")
     step = max(1, memory // max(1, X.shape[1] * max(8, X.dtype.itemsize) * 2))
@@ -139,7 +140,7 @@ def _dense_rows(member: Any, name: str, members: list[str], target: Any, memory:
     X.end()
 
 
-def _csr_rows(member: Any, name: str, members: list[str], memory: int) -> Iterator[Any]:
+def _csr_rows(member: Callable[[str], Member], name: str, members: list[str], memory: int) -> Iterator[CSR]:
     if "format" in members:
         kind = _scalar(member("format"))
         if kind not in ("csr", b"csr"):
@@ -160,10 +161,9 @@ def _csr_rows(member: Any, name: str, members: list[str], memory: int) -> Iterat
     if at != 0:
         raise ValueError(f"{indptr.name} begins with {at}, not 0")
     while row < m:
-        ends = indptr.take(min(max(1, memory // 32), m - row)).astype(np.int64)
-        steps = np.diff(ends, prepend=at)
-        if (steps < 0).any():
-            raise ValueError(f"{indptr.name} decreases at row {row + int(np.flatnonzero(steps < 0)[0])}")
+        ends = indptr.take(min(entries, m - row)).astype(np.int64)
+        if (wrong := first_true(np.diff(ends, prepend=at) < 0)) is not None:
+            raise ValueError(f"{indptr.name} decreases at row {row + wrong}")
         if ends[-1] > values.shape[0]:
             raise ValueError(f"{indptr.name} points beyond the {values.shape[0]} entries")
         done = 0
@@ -180,17 +180,18 @@ def _csr_rows(member: Any, name: str, members: list[str], memory: int) -> Iterat
         array.end()
 
 
-def _csr(values: Array, indices: Array, indptr: Array, n: int, name: str, row: int) -> Any:
-    if len(indices) and (indices.min() < 0 or indices.max() >= n):
-        wrong = int(np.flatnonzero((indices < 0) | (indices >= n))[0])
+def _csr(values: Array, indices: Array, indptr: Array, n: int, name: str, row: int) -> CSR:
+    if (wrong := first_true((indices < 0) | (indices >= n))) is not None:
         where = row + int(np.searchsorted(indptr, wrong, side="right")) - 1
         raise ValueError(f"{name}: row {where} has column index {indices[wrong]}, outside 0 … {n - 1}")
     kind = np.float32 if values.dtype == np.float32 else np.float64
-    return sparse.csr_matrix((values.astype(kind), indices, indptr), shape=(len(indptr) - 1, n))
+    found: CSR = sparse.csr_matrix((values.astype(kind), indices, indptr), shape=(len(indptr) - 1, n))
+    return found
 
 
-def _scalar(member: Member) -> Any:
+def _scalar(member: Member) -> str | bytes:
     """The one value of a member without dimensions."""
     if member.shape != () or member.dtype.kind not in "SU":
         raise ValueError(f"{member.name} must be one string")
-    return np.frombuffer(member.file.read(member.dtype.itemsize), member.dtype)[0]
+    value: str | bytes = np.frombuffer(member.file.read(member.dtype.itemsize), member.dtype)[0]
+    return value

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from pegasos.io.data.columns import choose_columns
+from pegasos.io.data.columns import Wanted, choose_columns
 from pegasos.io.data.dataset_writer import Block
-from pegasos.rows.views import Array
+from pegasos.util.arrays import Array
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 class ParquetSource:
     """A Parquet file: its columns, and its blocks."""
 
-    def __init__(self, path: Any, name: str, *, target: Any, weight: Any, memory: int) -> None:
+    def __init__(self, path: IO[bytes], name: str, *, target: Wanted, weight: Wanted, memory: int) -> None:
         try:
             import pyarrow
             from pyarrow import parquet
@@ -31,10 +34,9 @@ class ParquetSource:
         if (twice := next((n for n in names if names.count(n) > 1), None)) is not None:
             raise ValueError(f"{name}: two columns are called {twice!r}")
         self.columns = choose_columns(names, target, weight, name)
-        for j in self.columns.features:
-            self._check_number(schema.field(j))
-        if self.columns.weight is not None:
-            self._check_number(schema.field(self.columns.weight))
+        for j in (*self.columns.features, self.columns.weight):
+            if j is not None:
+                self._check_number(schema.field(j))
         single = all(pyarrow.types.is_float32(schema.field(j).type) for j in self.columns.features)
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self.rows_at_once = max(1, memory // (24 * len(schema.names)))
@@ -49,7 +51,7 @@ class ParquetSource:
         """What was not told, in words."""
         return self.columns.guesses
 
-    def _check_number(self, field: Any) -> None:
+    def _check_number(self, field: pyarrow.Field) -> None:
         types = self.pa.types
         checks = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
         if not any(check(field.type) for check in checks):
@@ -73,22 +75,22 @@ class ParquetSource:
         except (self.pa.ArrowException, OSError) as error:
             raise ValueError(f"{self.name}: cannot be read after row {row}: {error}") from None
 
-    def _column(self, batch: Any, j: int, row: int) -> Any:
+    def _column(self, batch: pyarrow.RecordBatch, j: int, row: int) -> pyarrow.Array:
         column = batch.column(j)
         if column.null_count:
-            first = row + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            first = row + int(column.is_null().to_numpy(zero_copy_only=False).argmax())
             raise ValueError(
                 f"{self.name}: row {first}, column {self.columns.names[j]!r}: is null; impute or drop it first"
             )
         return column
 
-    def _numbers(self, batch: Any, j: int, row: int) -> Array:
+    def _numbers(self, batch: pyarrow.RecordBatch, j: int, row: int) -> Array:
         column = self._column(batch, j, row)
         if self.pa.types.is_decimal(column.type):
             column = column.cast(self.pa.float64())
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
-    def _targets(self, batch: Any, j: int, row: int) -> Array:
+    def _targets(self, batch: pyarrow.RecordBatch, j: int, row: int) -> Array:
         column, types = self._column(batch, j, row), self.pa.types
         if types.is_dictionary(column.type):
             column = column.dictionary_decode()

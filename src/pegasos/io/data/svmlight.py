@@ -1,4 +1,4 @@
-"""svmlight text: whole files, files in blocks, and writing. The parser is C++ (``cpp/pegasos/text/svmlight.hpp``)."""
+"""Reading svmlight text, whole or in blocks. The parser is C++ (``cpp/pegasos/text/svmlight.hpp``)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any, NoReturn, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from pegasos import _core
-from pegasos.io.files import Source, Target, name_of, reading, text_of, writing
-from pegasos.rows.views import Array, canonical, csr_arrays
+from pegasos.io.files import Source, SupportsReadInto, name_of, reading, text_of
+from pegasos.rows.dataset import mapped_csr
+from pegasos.util.arrays import Array, DType
 from pegasos.util.threads import thread_count
 
 _INT32_MAX = np.iinfo(np.int32).max
 _SHARE = 20  # a block of b bytes of text takes at most 20 b bytes in all, see iter_svmlight
 _LEAST_MEMORY = 1 << 16
 _PART = 1 << 21  # bytes of text that a thread is given at a time
-_ENTRIES_AT_A_TIME = 1 << 20  # that are written
 
 #: What is wrong, by the core's name for it. {word} is the offending text.
 _REASONS = {
@@ -102,8 +101,8 @@ class _Reader:
     name: str
     n_features: int | None
     zero_based: bool
-    dtype: np.dtype[Any]
-    index_dtype: np.dtype[Any] | None
+    dtype: DType
+    index_dtype: DType | None
     query_id: bool
     threads: int
 
@@ -134,7 +133,7 @@ class _Reader:
             raise ValueError(f"n_features={n_features} does not fit index_dtype int32; use int64")
         return cls(name_of(source), n_features, bool(zero_based), value, index, bool(query_id), thread_count(n_jobs))
 
-    def rows(self, text: Any) -> _core.SvmlightRows:
+    def rows(self, text: memoryview | SupportsReadInto) -> _core.SvmlightRows:
         """The core's arrays for all of a text, a view or a stream.
 
         The text is handed over in parts that take some hundredths of a second: Ctrl-C lands in between.
@@ -169,7 +168,7 @@ class _Reader:
             found = core.add(text, last=last)
         return found if isinstance(found, int) else self._refuse(found)
 
-    def parse(self, text: Any, first_line: int = 1) -> _core.SvmlightRows:
+    def parse(self, text: memoryview, first_line: int) -> _core.SvmlightRows:
         """The core's arrays for a text of whole lines."""
         wide = self._wide
         while True:
@@ -217,8 +216,7 @@ class _Reader:
     def result(self, found: _core.SvmlightRows, columns: int) -> tuple[Any, ...]:
         """Matrix, labels and, where asked for, query numbers."""
         y = found.label
-        X = sparse.csr_matrix((len(y), columns), dtype=self.dtype)
-        X.data, X.indices, X.indptr = found.data, found.indices, found.indptr  # as they are, int64 too
+        X = mapped_csr(found.data, found.indices, found.indptr, (len(y), columns))
         X.has_canonical_format = True
         return (X, y, found.query) if self.query_id else (X, y)
 
@@ -367,72 +365,7 @@ def line_of_row(source: Source, row: int) -> int | None:
         return next(islice(lines, row, None), None)
 
 
-def write_svmlight(
-    X: Any,
-    y: Any,
-    target: Target,
-    *,
-    zero_based: bool = False,
-    query_id: Any = None,
-    comment: str | None = None,
-    n_jobs: int | None = None,
-) -> None:
-    """Write rows and labels as svmlight text that :func:`read_svmlight` reads back to the bit.
-
-    Numbers are written as short as they can be and still mean the same float32 or float64: read float32 back with
-    ``dtype=np.float32``. The number of columns is not written; give it to the reader as ``n_features``.
-
-    Parameters
-    ----------
-    X : sparse matrix or array-like of shape (n_samples, n_features)
-        Finite numbers. Of a sparse matrix every stored entry is written, zeros too (columns named twice are summed
-        first); of a dense one every entry but zeros.
-    y : array-like of shape (n_samples,)
-        Labels: finite numbers that float64 can hold.
-    target : path, binary file or "-"
-        Where to write; "-" is standard output. A path ending in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is compressed.
-        A file is replaced when all is written, and left as it was by an error.
-    zero_based : bool, default=False
-        Whether to count indices from 0 instead of 1.
-    query_id : array-like of shape (n_samples,), default=None
-        Whole numbers to write as ``qid``.
-    comment : str, default=None
-        Text to write at the top, each line behind a ``#``.
-    n_jobs : int, default=None
-        Threads; None is 1, -1 all processors this process may use. The bytes do not depend on it.
-
-    Examples
-    --------
-    >>> import io
-    >>> from pegasos.io import write_svmlight
-    >>> file = io.BytesIO()
-    >>> write_svmlight([[0.5, 0, 0.1], [0, 1e-20, 0]], [1, -1], file, comment="two rows")
-    >>> print(file.getvalue().decode())
-    # two rows
-    1 1:0.5 3:0.1
-    -1 2:1e-20
-    """
-    X, _, _ = canonical(_csr(X))
-    data, indices, indptr = csr_arrays(X)
-    label = _numbers(y, "y", X.shape[0])
-    if not np.isfinite(label).all():
-        raise ValueError(f"y is not finite at row {int(np.flatnonzero(~np.isfinite(label))[0])}")
-    query = None if query_id is None else _queries(query_id, X.shape[0])
-    head = "".join(f"# {line}\n" for line in comment.splitlines()) if comment else ""
-    if "\0" in head:
-        raise ValueError("comment holds a NUL character, which no reader takes for text")
-    threads = thread_count(n_jobs)
-    with writing(target) as file:
-        file.write(head.encode())
-        first, rows = 0, X.shape[0]
-        while first < rows:
-            last = int(np.searchsorted(indptr, indptr[first] + np.int64(_ENTRIES_AT_A_TIME), side="right")) - 1
-            last = min(max(first + 1, last), first + _ENTRIES_AT_A_TIME, rows)
-            file.write(_core.svmlight_write(data, indices, indptr, label, query, zero_based, first, last, threads))
-            first = last
-
-
-def _bytes(text: Any) -> Array:
+def _bytes(text: memoryview) -> Array:
     return np.frombuffer(text, np.uint8) if len(text) else np.empty(0, np.uint8)
 
 
@@ -441,50 +374,3 @@ def _fits_float64(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:  # a number cut off after its first 60 bytes
         return False
-
-
-def _csr(X: Any) -> Any:
-    """``X`` as CSR of float32 or float64, no bit lost."""
-    if not sparse.issparse(X):
-        dense = np.asarray(X)
-        if dense.ndim != 2:
-            raise ValueError(f"X must have two dimensions, got {dense.ndim}")
-        return sparse.csr_matrix(_floats(dense, "X"))
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}")
-    X = X.tocsr()
-    values = _floats(X.data, "X")
-    if values is not X.data:
-        X = X.copy()
-        X.data = values
-    return X
-
-
-def _floats(values: Array, name: str) -> Array:
-    """float32 and float64 as they are, whatever float64 can hold as float64."""
-    if values.dtype in (np.float32, np.float64):
-        return values
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold real numbers, got dtype {values.dtype}")
-    floats = values.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        same = (floats.astype(values.dtype) == values) | (values != values)
-    if not same.all():
-        raise ValueError(f"{name} holds {values[~same][0]}, which float64 cannot hold")
-    return floats
-
-
-def _numbers(values: Any, name: str, rows: int) -> Array:
-    array = np.asarray(values)
-    if array.shape != (rows,):
-        raise ValueError(f"{name} has shape {array.shape}, but X has {rows} rows")
-    return np.ascontiguousarray(_floats(array, name), dtype=np.float64)
-
-
-def _queries(values: Any, rows: int) -> Array:
-    array = np.asarray(values)
-    if array.shape != (rows,):
-        raise ValueError(f"query_id has shape {array.shape}, but X has {rows} rows")
-    if array.dtype.kind not in "iu" or (array.dtype == np.uint64 and (array > np.uint64(2**63 - 1)).any()):
-        raise ValueError(f"query_id must hold whole numbers that fit int64, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.int64)

@@ -11,11 +11,14 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from pegasos import _core
+from pegasos.losses.base import Boxes, Liblinear, Loss, check_positive, two_sided
+from pegasos.losses.base import Kind as Kind
+from pegasos.losses.base import Link as Link
+from pegasos.util.arrays import Array
 from pegasos.util.suggest import did_you_mean
 
 __all__ = [
@@ -34,99 +37,6 @@ __all__ = [
     "SquaredHinge",
 ]
 
-Kind = Literal["margin", "regression", "joint"]
-Link = Literal["sigmoid", "softmax"]
-
-
-class Boxes(NamedTuple):
-    """ℓ(z) = Σ over boxes of the maximum of a (p − s z) over 0 ≤ a ≤ height; arrays are (boxes × rows)."""
-
-    s: np.ndarray
-    p: np.ndarray
-    heights: tuple[float, ...]
-
-
-class Liblinear(NamedTuple):
-    """A loss in LIBLINEAR's numbers of solvers.
-
-    ``written``: what a model file calls it, its own solver or one of the same labels, scores and probabilities;
-    ``written_for_two``: the same for two classes, where that is another. ``own``: the solvers that minimise it.
-    """
-
-    written: int
-    own: tuple[int, ...] = ()
-    written_for_two: int | None = None
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What all losses share: a name, a kind, the core's object that computes them, and what others ask of them.
-
-    ``smooth`` losses have a Lipschitz gradient with constant ``smoothness`` (Newton's method applies);
-    ``piecewise_linear`` ones have a dual that is a quadratic program over :meth:`boxes` (the interior point method
-    applies; the core's struct has ``piecewise``). ``link``: the function that makes probabilities of scores, if any.
-    ``liblinear``: what LIBLINEAR's files call the loss; None if they cannot hold it.
-
-    ``sides``: variables of a row in the quadratic program that SMO and its kin solve. 1: the program of the support
-    vector machine, a variable between 0 and the row's weight on the side of its label, with linear term y; 2: those of
-    the two boxes, one on each side of a tube; 0: other solvers are for this loss.
-    """
-
-    name: ClassVar[str]
-    kind: ClassVar[Kind]
-    piecewise_linear: ClassVar[bool] = False
-    smooth: ClassVar[bool] = False
-    sides: ClassVar[Literal[0, 1, 2]] = 0
-    link: ClassVar[Link | None] = None
-    liblinear: ClassVar[Liblinear | None] = None
-
-    @property
-    def smoothness(self) -> float:
-        """The Lipschitz constant of the derivative; infinity for losses with a kink."""
-        return float("inf")
-
-    @property
-    def steepness(self) -> float:
-        """The largest slope; infinity for losses that grow with the square of a deviation."""
-        return 1.0
-
-    def boxes(self, y: np.ndarray) -> Boxes:
-        """The boxes of a ``piecewise_linear`` loss, for these targets."""
-        raise NotImplementedError(f"loss {self.name!r} has no boxes")
-
-    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Rows whose loss is zero, and stays so if their score moves by ``reach``; none where that is not known."""
-        return np.zeros(len(z), dtype=bool)
-
-    def core(self, n_classes: int = 2) -> _core.Loss | _core.JointLoss:
-        """The C++ loss; ``n_classes`` matters to the joint losses only."""
-        return self.scalar()
-
-    def scalar(self) -> _core.Loss:
-        """The C++ loss of a single score, which joint losses are not."""
-        if self.kind == "joint":
-            raise TypeError(f"the loss {self.name!r} is one of all classes' scores")
-        values = dataclasses.astuple(self)
-        return _core.Loss(self.name, float(values[0]) if values else None)
-
-
-def _two_sided(y: np.ndarray, epsilon: float, heights: tuple[float, float]) -> Boxes:
-    """A box for deviations above the target's tube, and one for those below."""
-    signs = np.broadcast_to(np.array([[1.0], [-1.0]]), (2, len(y)))
-    return Boxes(signs, np.stack([y - epsilon, -y - epsilon]), heights)
-
-
-def _positive(loss: Loss, field: str, *, zero: bool = False) -> None:
-    value = getattr(loss, field)
-    if (
-        not isinstance(value, Real)
-        or isinstance(value, bool)
-        or not np.isfinite(float(value))
-        or value < 0
-        or (value == 0 and not zero)
-    ):
-        raise ValueError(f"{type(loss).__name__}: {field}={value!r} must be a number {'>=' if zero else '>'} 0")
-
 
 @dataclass(frozen=True)
 class Hinge(Loss):
@@ -140,17 +50,17 @@ class Hinge(Loss):
     array([1])
     """
 
-    name: ClassVar[str] = "hinge"
-    kind: ClassVar[Kind] = "margin"
-    piecewise_linear: ClassVar[bool] = True
-    sides: ClassVar[Literal[0, 1, 2]] = 1
-    liblinear: ClassVar[Liblinear | None] = Liblinear(3, own=(3,))
+    name = "hinge"
+    kind = "margin"
+    piecewise_linear = True
+    sides = 1
+    liblinear = Liblinear(3, own=(3,))
 
-    def boxes(self, y: np.ndarray) -> Boxes:
+    def boxes(self, y: Array) -> Boxes:
         """One: s = y, p = 1, of height 1."""
         return Boxes(y[None], np.ones((1, len(y))), (1.0,))
 
-    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    def flat(self, z: Array, y: Array, reach: Array) -> Array:
         """Rows beyond the margin."""
         return np.asarray(y * z >= 1 + reach)
 
@@ -166,20 +76,12 @@ class SquaredHinge(Loss):
     2.0
     """
 
-    name: ClassVar[str] = "squared_hinge"
-    kind: ClassVar[Kind] = "margin"
-    smooth: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(1, own=(1, 2, 5))
-
-    @property
-    def smoothness(self) -> float:
-        """2."""
-        return 2.0
-
-    @property
-    def steepness(self) -> float:
-        """Infinity."""
-        return float("inf")
+    name = "squared_hinge"
+    kind = "margin"
+    smooth = True
+    liblinear = Liblinear(1, own=(1, 2, 5))
+    smoothness = 2.0
+    steepness = float("inf")
 
 
 @dataclass(frozen=True)
@@ -201,13 +103,13 @@ class SmoothedHinge(Loss):
     """
 
     gamma: float = 1.0
-    name: ClassVar[str] = "smoothed_hinge"
-    kind: ClassVar[Kind] = "margin"
-    smooth: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(1)
+    name = "smoothed_hinge"
+    kind = "margin"
+    smooth = True
+    liblinear = Liblinear(1)
 
     def __post_init__(self) -> None:
-        _positive(self, "gamma")
+        check_positive(self, "gamma")
 
     @property
     def smoothness(self) -> float:
@@ -227,16 +129,12 @@ class Log(Loss):
     True
     """
 
-    name: ClassVar[str] = "log"
-    kind: ClassVar[Kind] = "margin"
-    smooth: ClassVar[bool] = True
-    link: ClassVar[Link | None] = "sigmoid"
-    liblinear: ClassVar[Liblinear | None] = Liblinear(0, own=(0, 6, 7))
-
-    @property
-    def smoothness(self) -> float:
-        """1/4."""
-        return 0.25
+    name = "log"
+    kind = "margin"
+    smooth = True
+    link = "sigmoid"
+    liblinear = Liblinear(0, own=(0, 6, 7))
+    smoothness = 0.25
 
 
 @dataclass(frozen=True)
@@ -257,20 +155,20 @@ class EpsilonInsensitive(Loss):
     """
 
     epsilon: float = 0.0
-    name: ClassVar[str] = "epsilon_insensitive"
-    kind: ClassVar[Kind] = "regression"
-    piecewise_linear: ClassVar[bool] = True
-    sides: ClassVar[Literal[0, 1, 2]] = 2
-    liblinear: ClassVar[Liblinear | None] = Liblinear(13, own=(13,))
+    name = "epsilon_insensitive"
+    kind = "regression"
+    piecewise_linear = True
+    sides = 2
+    liblinear = Liblinear(13, own=(13,))
 
     def __post_init__(self) -> None:
-        _positive(self, "epsilon", zero=True)
+        check_positive(self, "epsilon", zero=True)
 
-    def boxes(self, y: np.ndarray) -> Boxes:
+    def boxes(self, y: Array) -> Boxes:
         """Two: s = +1, −1, p = y − ε, −y − ε, of height 1."""
-        return _two_sided(y, self.epsilon, (1.0, 1.0))
+        return two_sided(y, self.epsilon, (1.0, 1.0))
 
-    def flat(self, z: np.ndarray, y: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    def flat(self, z: Array, y: Array, reach: Array) -> Array:
         """Rows inside the tube."""
         return np.asarray(np.abs(y - z) <= self.epsilon - reach)
 
@@ -292,23 +190,15 @@ class SquaredEpsilonInsensitive(Loss):
     """
 
     epsilon: float = 0.0
-    name: ClassVar[str] = "squared_epsilon_insensitive"
-    kind: ClassVar[Kind] = "regression"
-    smooth: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(12, own=(11, 12))
+    name = "squared_epsilon_insensitive"
+    kind = "regression"
+    smooth = True
+    liblinear = Liblinear(12, own=(11, 12))
+    smoothness = 2.0
+    steepness = float("inf")
 
     def __post_init__(self) -> None:
-        _positive(self, "epsilon", zero=True)
-
-    @property
-    def smoothness(self) -> float:
-        """2."""
-        return 2.0
-
-    @property
-    def steepness(self) -> float:
-        """Infinity."""
-        return float("inf")
+        check_positive(self, "epsilon", zero=True)
 
 
 @dataclass(frozen=True)
@@ -317,25 +207,18 @@ class Squared(Loss):
 
     Examples
     --------
-    >>> from pegasos.losses import Squared
-    >>> Squared().smoothness
-    1.0
+    >>> from pegasos import LinearSVR
+    >>> model = LinearSVR(loss="squared", C=1e3).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> round(float(model.predict([[3.0]])[0]), 1)
+    3.0
     """
 
-    name: ClassVar[str] = "squared"
-    kind: ClassVar[Kind] = "regression"
-    smooth: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(12)
-
-    @property
-    def smoothness(self) -> float:
-        """1."""
-        return 1.0
-
-    @property
-    def steepness(self) -> float:
-        """Infinity."""
-        return float("inf")
+    name = "squared"
+    kind = "regression"
+    smooth = True
+    liblinear = Liblinear(12)
+    smoothness = 1.0
+    steepness = float("inf")
 
 
 @dataclass(frozen=True)
@@ -349,25 +232,21 @@ class Huber(Loss):
 
     Examples
     --------
-    >>> from pegasos import LinearSVR
     >>> from pegasos.losses import Huber
-    >>> LinearSVR(loss=Huber(delta=0.5)).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]).n_features_in_
-    1
+    >>> loss = Huber(delta=0.5)
+    >>> loss.smoothness, loss.steepness
+    (1.0, 0.5)
     """
 
     delta: float = 1.35
-    name: ClassVar[str] = "huber"
-    kind: ClassVar[Kind] = "regression"
-    smooth: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(13)
+    name = "huber"
+    kind = "regression"
+    smooth = True
+    liblinear = Liblinear(13)
+    smoothness = 1.0
 
     def __post_init__(self) -> None:
-        _positive(self, "delta")
-
-    @property
-    def smoothness(self) -> float:
-        """1."""
-        return 1.0
+        check_positive(self, "delta")
 
     @property
     def steepness(self) -> float:
@@ -393,18 +272,18 @@ class Quantile(Loss):
     """
 
     tau: float = 0.5
-    name: ClassVar[str] = "quantile"
-    kind: ClassVar[Kind] = "regression"
-    piecewise_linear: ClassVar[bool] = True
-    liblinear: ClassVar[Liblinear | None] = Liblinear(13)
+    name = "quantile"
+    kind = "regression"
+    piecewise_linear = True
+    liblinear = Liblinear(13)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tau, Real) or isinstance(self.tau, bool) or not 0 < self.tau < 1:
             raise ValueError(f"Quantile: tau={self.tau!r} must lie strictly between 0 and 1")
 
-    def boxes(self, y: np.ndarray) -> Boxes:
+    def boxes(self, y: Array) -> Boxes:
         """Two: s = +1, −1, p = y, −y, of heights τ and 1 − τ."""
-        return _two_sided(y, 0.0, (self.tau, 1 - self.tau))
+        return two_sided(y, 0.0, (self.tau, 1 - self.tau))
 
     @property
     def steepness(self) -> float:
@@ -432,9 +311,9 @@ class CrammerSinger(Loss):
     """
 
     cost: tuple[tuple[float, ...], ...] | None = None
-    name: ClassVar[str] = "crammer_singer"
-    kind: ClassVar[Kind] = "joint"
-    liblinear: ClassVar[Liblinear | None] = Liblinear(4, own=(4,), written_for_two=3)
+    name = "crammer_singer"
+    kind = "joint"
+    liblinear = Liblinear(4, own=(4,), written_for_two=3)
 
     def __post_init__(self) -> None:
         if self.cost is None:
@@ -449,7 +328,7 @@ class CrammerSinger(Loss):
             )
         object.__setattr__(self, "cost", tuple(map(tuple, table.tolist())))
 
-    def matrix(self, n_classes: int) -> np.ndarray:
+    def matrix(self, n_classes: int) -> Array:
         """The cost matrix for ``n_classes`` classes, checked."""
         if self.cost is None:
             return np.ones((n_classes, n_classes)) - np.eye(n_classes)
@@ -478,16 +357,12 @@ class Multinomial(Loss):
     (1, 3)
     """
 
-    name: ClassVar[str] = "multinomial"
-    kind: ClassVar[Kind] = "joint"
-    smooth: ClassVar[bool] = True
-    link: ClassVar[Link | None] = "softmax"
-    liblinear: ClassVar[Liblinear | None] = Liblinear(4, written_for_two=0)
-
-    @property
-    def smoothness(self) -> float:
-        """1/2: the largest eigenvalue of diag(p) − ppᵀ."""
-        return 0.5
+    name = "multinomial"
+    kind = "joint"
+    smooth = True
+    link = "softmax"
+    liblinear = Liblinear(4, written_for_two=0)
+    smoothness = 0.5  # the largest eigenvalue of diag(p) − ppᵀ
 
     def core(self, n_classes: int = 2) -> _core.JointLoss:
         """The C++ loss for ``n_classes`` classes."""
@@ -543,7 +418,7 @@ def fields_of(loss: type[Loss]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(loss))
 
 
-def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str, **given: Any) -> Loss:
+def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str, **given: object) -> Loss:
     """The loss object that a user's ``loss`` means, refused unless its kind is one of ``kinds``.
 
     ``given``: parameters of the estimator; a loss called by its name takes those that it has.
