@@ -117,4 +117,4 @@ def test_balancing_scales_the_heavier_sign_only(seed, columns):
     up, down = sign_sums(c, u)
     light = np.where(up > down, u < 0, u > 0)
     assert (v[light] == u[light]).all()
-    assert balanced(v, *sign_sums(c, v)) is v  # rounding alone moves nothing
+    assert balanced(v, *sign_sums(c, v), 1e-13) is v  # what rounding has left is left alone

@@ -6,20 +6,20 @@ import numpy as np
 
 from pegasos.rows.views import Array
 
-#: What rounding may leave of the balance Σ c u = 0 of dual variables, relative to the sums of either sign.
-MAX_IMBALANCE = 1e-13
-
 
 def sign_sums(c: Array, u: Array) -> tuple[Array, Array]:
     """Σ c u over positive u, and −Σ c u over negative ones; of each column, if there are several."""
     return np.asarray(c @ np.maximum(u, 0)), np.asarray(c @ np.maximum(-u, 0))
 
 
-def balanced(u: Array, up: Array, down: Array) -> Array:
-    """Scale the heavier sign down, so that both weigh the same: the domain holds 0 and everything between."""
+def balanced(u: Array, up: Array, down: Array, imbalance: float = 0.0) -> Array:
+    """Scale the heavier sign down, so that both weigh the same: the domain holds 0 and everything between.
+
+    What differs by no more than ``imbalance``, relative to the heavier sign, is left alone.
+    """
     light, heavy = np.minimum(up, down), np.maximum(up, down)
     with np.errstate(invalid="ignore"):  # of infinite sums, which prove nothing
-        off = heavy - light > MAX_IMBALANCE * heavy
+        off = heavy - light > imbalance * heavy
     if not off.any():
         return u
     factor = np.divide(light, heavy, out=np.ones_like(heavy), where=off)

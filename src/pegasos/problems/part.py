@@ -12,6 +12,10 @@ from pegasos.losses import Loss
 from pegasos.problems.feasible import balanced, sign_sums
 from pegasos.rows.views import Array
 
+#: What rounding may leave of the balance Σ c u = 0 of dual variables, relative to the sums of either sign. Coefficients
+#: that were balanced once stay as they are, so that their scores serve for the primal and the dual value.
+MAX_IMBALANCE = 1e-13
+
 
 @dataclass(frozen=True)
 class Part:
@@ -78,7 +82,7 @@ class Part:
     def feasible(self, alpha: Array) -> Array:
         """α within its bounds, and its sum zero: the heavier sign is scaled down."""
         alpha = np.clip(alpha, self.lo, self.hi)
-        return balanced(alpha, *sign_sums(np.ones(len(alpha)), alpha))
+        return balanced(alpha, *sign_sums(np.ones(len(alpha)), alpha), MAX_IMBALANCE)
 
     def flat(self, scores: Array, reach: Array) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``."""
@@ -92,7 +96,7 @@ class Part:
     def feasible_duals(self, u: Array, *, balance: bool) -> Array:
         """u within the loss's domain and, with ``balance``, Σ c u = 0, as a free bias asks."""
         u = self.core.clip(np.ascontiguousarray(u), self.y)
-        return balanced(u, *sign_sums(self.weight, u)) if balance else u
+        return balanced(u, *sign_sums(self.weight, u), MAX_IMBALANCE) if balance else u
 
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
