@@ -57,13 +57,13 @@ def coordinates(square: Array) -> Coordinates:
         L = np.linalg.cholesky(definite(square))
     except np.linalg.LinAlgError:
         # Nothing bounds the features of small eigenvalues of such a kernel: the wider threshold in either precision.
-        return spectral_coordinates(square, min_outside_share(np.float32))
+        return spectral_coordinates(square, share=min_outside_share(np.float32))
     # SciPy before 1.14 knows no empty systems.
     back = linalg.solve_triangular(L, np.eye(len(L)), lower=True).T if len(L) else L
     return Coordinates(back, L.T, nested=True)
 
 
-def spectral_coordinates(square: Array, share: float) -> Coordinates:
+def spectral_coordinates(square: Array, *, share: float) -> Coordinates:
     """Of the eigenvectors whose eigenvalue is above a share of the largest."""
     value, vector = np.linalg.eigh(0.5 * (square + square.T))
     kept = value > share * max(float(value.max(initial=0.0)), np.finfo(float).tiny)

@@ -15,12 +15,12 @@ MIN_DECREASE_SHARE, MIN_STEP = 1e-4, 1e-8
 def backtracked(value: Callable[[Array], Array], now: Array, slope: Array) -> tuple[Array, Array]:
     """The first of 1, ½, ¼, … with value(t) ≤ now + 1e-4 t slope, of several functions at once, and the values there.
 
-    Where no such t is found the last one tried is returned; its value is above that line.
+    Where there is none, t is 0.
     """
     t = np.ones_like(now)
     while True:
         then = value(t)
-        again = ~(then <= now + MIN_DECREASE_SHARE * t * slope) & (t > 2 * MIN_STEP)
-        if not again.any():
+        above = ~(then <= now + MIN_DECREASE_SHARE * t * slope) & (t > 0)
+        if not above.any():
             return t, then
-        t = np.where(again, t / 2, t)
+        t = np.where(above, np.where(t > 2 * MIN_STEP, t / 2, 0.0), t)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy import linalg
+from scipy.linalg import lapack
 
 from pegasos.kernels.span import BLOCK_ROWS, Mapped, block_map
 from pegasos.rows.views import Array
@@ -196,10 +196,9 @@ def _solved(H: Array, right: Array) -> Array:
     """H⁻¹ times a vector; an H that rounding has made indefinite (large C, single precision) gets a larger diagonal."""
     more, top = 0.0, float(np.diagonal(H).max())
     while True:
-        try:
-            factor = linalg.cho_factor(H + more * np.eye(len(H)), check_finite=False)
-            return np.asarray(linalg.cho_solve(factor, right, check_finite=False))
-        except linalg.LinAlgError:
-            more = 10 * more if more else 1e-7 * top
-            if not more < top:
-                return right / top
+        _, x, info = lapack.dposv(H + more * np.eye(len(H)), right)
+        if info == 0:
+            return np.asarray(x)
+        more = 10 * more if more else 1e-7 * top
+        if not more < top:
+            return right / top
