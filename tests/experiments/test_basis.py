@@ -7,9 +7,10 @@ from scipy import sparse
 from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos import SVC
-from pegasos.experiments.baselines.basis import MIN_OUTSIDE_SHARE, Basis, kernel_values, refit
+from pegasos.experiments.baselines.basis import Basis, kernel_values, refit
 from pegasos.experiments.baselines.greedy import SquaredHingeOnBasis, greedy_path
 from pegasos.kernels.functions import Kernel
+from pegasos.kernels.span import min_outside_share
 
 RBF = Kernel("rbf", 0.5)
 
@@ -76,7 +77,7 @@ def test_single_precision_is_good_enough():
     S = basis.index
     K = rbf_kernel(X, X[S], gamma=0.5)
     exact = K @ np.linalg.solve(K[S], K.T[:, :50])
-    assert np.abs(basis.features @ basis.features[:50].T - exact).max() < 10 * np.sqrt(MIN_OUTSIDE_SHARE["f"])
+    assert np.abs(basis.features @ basis.features[:50].T - exact).max() < 10 * np.sqrt(min_outside_share(np.float32))
 
 
 def test_kernel_values_of_all_layouts():

@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from pegasos.experiments import Task, cpsp, random_basis, reduced_set, spsvm
 from pegasos.experiments.baselines.basis import Basis, refit
-from pegasos.experiments.baselines.cpsp import _Planes
+from pegasos.experiments.baselines.cpsp import HingePlanes
 from pegasos.sparse.preimage import Rows, Vector
 
 
@@ -156,13 +156,12 @@ def test_planes_stay_below_and_their_minimum_reaches_the_optimum(task):
     basis.add_rows(np.arange(20))
     lam = 1 / (2.0 * task.m)
     best = lam * refit(basis, task.y, 2.0, "hinge", 1e-8).objective
-    planes, u, lower = _Planes(basis, task.y, lam), np.zeros(20), 0.0
-    planes.coords = np.zeros((0, 20))
+    planes, u, lower = HingePlanes(basis, task.y), np.zeros(20), 0.0
     values = []
     for _ in range(90):
-        _, value = planes.cut(u)
-        values.append(value)
-        u, height = planes.minimum()
+        _, loss = planes.cut(u)
+        values.append(0.5 * lam * float(u @ u) + loss)
+        u, height = planes.minimum(lam, 1e-6)
         assert height <= best * (1 + 1e-6)
         lower = max(lower, height)
     assert min(values) - lower < 0.01 * best

@@ -14,13 +14,13 @@ from pegasos.kernels.gram import provider
 from pegasos.kernels.pairs import PairMachine, class_starts, pair_count
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
+from pegasos.solvers.squared_hinge import newton, newton_all
 from pegasos.sparse import pair_stacks
 from pegasos.sparse.compress import _merged, _rearranged
 from pegasos.sparse.pair_stacks import stacks
 from pegasos.sparse.published import slant_loss
 from pegasos.sparse.reference import PairsOfClasses
-from pegasos.sparse.span import newton, project, span_of_rows
-from pegasos.sparse.stacked_span import newton_all, project_all, span_all
+from pegasos.sparse.span import project, project_all, span_all, span_of_rows
 
 SIZES = [1, 2, 7, 4, 2, 5, 4]
 
@@ -68,16 +68,16 @@ def test_a_stack_chooses_and_fits_as_one_machine_at_a_time():
         assert_array_equal(chosen[b, : count[b]], expected)
     at, there = np.argsort(rng.random((machines, n)), axis=1)[:, :c], rng.random((machines, c)) < 0.7
     at, there = np.take_along_axis(at, np.argsort(~there, axis=1), axis=1), np.sort(there, axis=1)[:, ::-1]
-    span = span_all(K, at, there)
+    features, _ = span_all(K, at, there)
     sign, cost = rng.choice([-1.0, 1.0], size=(machines, n)), rng.uniform(0, 5, size=(machines, n))
     cost[:, 0] = 0
     for learn in (True, False):
-        u, bias = newton_all(span.features, sign, cost, np.full(machines, 0.3), learn)
+        u, bias = newton_all(features, sign, cost, np.full(machines, 0.3), learn)
         for b, own in enumerate(rows):
             k = int(there[b].sum())
             alone = span_of_rows(own, at[b, :k], 1)
-            assert_allclose(span.features[b, :, :k], alone.features, atol=1e-9)
-            assert not span.features[b, :, k:].any()
+            assert_allclose(features[b, :, :k], alone.features, atol=1e-9)
+            assert not features[b, :, k:].any()
             expected, b_expected = newton(alone.features, sign[b], cost[b], np.zeros(k), 0.3, learn, 1)
             assert_allclose(u[b, :k], expected, atol=1e-8)
             assert not u[b, k:].any()

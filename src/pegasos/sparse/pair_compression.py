@@ -9,10 +9,11 @@ import numpy as np
 
 from pegasos.kernels.pairs import PairMachine
 from pegasos.rows.views import Array
+from pegasos.solvers.squared_hinge import newton_all
 from pegasos.sparse.pair_stacks import Stack, stacked, stacks
 from pegasos.sparse.published import slant_loss
 from pegasos.sparse.reference import PairsOfClasses, Reference, squared_cost
-from pegasos.sparse.stacked_span import newton_all, project_all, span_all
+from pegasos.sparse.span import project_all, span_all
 
 
 def project_pairs(ref: Reference, pairs: PairsOfClasses, most: int) -> tuple[Array, Array, Array]:
@@ -57,11 +58,11 @@ def _refit(ref: Reference, stack: Stack, place: Array, count: int, bias: Array, 
     column = np.take_along_axis(own, at, axis=1)
     there = column < count
     codes = ref.codes[stack.index]
-    span = span_all(stack.K, at, there)
+    features, back = span_all(stack.K, at, there)
     sign = np.where(codes == stack.first[:, None], 1.0, -1.0)
-    u, bias = newton_all(span.features, sign, squared_cost(ref.cost[stack.index]), bias, learn)
+    u, bias = newton_all(features, sign, squared_cost(ref.cost[stack.index]), bias, learn)
     lines = stack.lines(np.take_along_axis(codes, at, axis=1))
-    table[lines[there], column[there]] = np.einsum("bcd,bd->bc", span.back, u)[there]
+    table[lines[there], column[there]] = np.einsum("bcd,bd->bc", back, u)[there]
     return bias
 
 

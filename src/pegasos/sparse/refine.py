@@ -15,7 +15,6 @@ near the margin press on the vectors; the coefficients are fitted on all rows af
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +24,12 @@ from scipy import sparse
 
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
+from pegasos.kernels.span import BLOCK_ROWS, Mapped, block_map
 from pegasos.rows.views import Array
+from pegasos.solvers.squared_hinge import MAX_STEPS, newton
 from pegasos.sparse.preimage import gaussian
-from pegasos.sparse.span import BLOCK_ROWS, MAX_NEWTON_STEPS, Span, newton
-from pegasos.util.threads import hold_worker, one_blas_thread
+from pegasos.sparse.span import Span
+from pegasos.util.threads import one_blas_thread
 
 #: Evaluations of J at most; the fewest that are worth the start; and pairs of steps that L-BFGS keeps.
 MAX_EVALUATIONS, MIN_EVALUATIONS, LBFGS_PAIRS = 8, 4, 8
@@ -131,11 +132,11 @@ class Mover:
 
     def moved(self, Z: Array, beta: Array, bias: float, left: int) -> tuple[Array, Array, float]:
         """The vectors Z after ``left`` evaluations of J, with coefficients and bias to begin a fit on all rows from."""
-        with one_blas_thread(), ThreadPoolExecutor(self.threads, initializer=hold_worker) as pool:
-            here = self._descend(Z - self.shift, beta, bias, left, pool)
+        with one_blas_thread(), block_map(self.threads) as mapped:
+            here = self._descend(Z - self.shift, beta, bias, left, mapped)
         return here.Z + self.shift, here.beta, here.bias
 
-    def _at(self, Z: Array, beta: Array, bias: float, pool: ThreadPoolExecutor, steps: int) -> _Point:
+    def _at(self, Z: Array, beta: Array, bias: float, mapped: Mapped, steps: int) -> _Point:
         """J and its gradient at Z; β and b are where the search for theirs begins, in so many steps."""
         kind, m = self.X.dtype, len(self.X)
         narrow, K = Z.astype(kind), np.empty((m, len(Z)), dtype=kind)
@@ -159,7 +160,7 @@ class Mover:
             return R.T @ self.X[part], R.sum(axis=0), push[part] @ (K[part] * K[part])
 
         gradient, mass, stiff = np.zeros(Z.shape), np.zeros(len(Z)), np.zeros(len(Z))
-        for G, w, c in pool.map(press, range(0, m, BLOCK_ROWS)):
+        for G, w, c in mapped(press, range(0, m, BLOCK_ROWS)):
             gradient -= G
             mass += w
             stiff += c
@@ -170,9 +171,9 @@ class Mover:
         value = float(0.5 * u @ u + 0.5 * (self.cost * slack) @ slack)
         return _Point(Z, value, gradient, beta, bias, 2 * self.gamma * beta**2 * (1 + stiff))
 
-    def _descend(self, Z: Array, beta: Array, bias: float, left: int, pool: ThreadPoolExecutor) -> _Point:
+    def _descend(self, Z: Array, beta: Array, bias: float, left: int, mapped: Mapped) -> _Point:
         """Better places for the vectors Z."""
-        here = self._at(Z, beta, bias, pool, MAX_NEWTON_STEPS)
+        here = self._at(Z, beta, bias, mapped, MAX_STEPS)
         scale = np.sqrt(np.maximum(here.stiffness, 1e-3 * here.stiffness.mean() + np.finfo(float).tiny))[:, None]
         pairs: deque[tuple[Array, Array]] = deque(maxlen=LBFGS_PAIRS)
         while left > 0:
@@ -184,7 +185,7 @@ class Mover:
             there = here
             while left > 0:
                 left -= 1
-                there = self._at(here.Z + t * way / scale, here.beta, here.bias, pool, 2)
+                there = self._at(here.Z + t * way / scale, here.beta, here.bias, mapped, 2)
                 if there.value <= here.value + 1e-4 * t * slope:
                     break
                 t, there = t / 4, here

@@ -1,9 +1,4 @@
-"""Functions on a few chosen points: w = Σ_j β_j φ(z_j), the z_j rows or new points.
-
-    K_ZZ = LLᵀ,   Φ = K_XZ L⁻ᵀ,   ⟨w, φ(x_i)⟩ = (Φ u)_i  and  ‖w‖² = βᵀK_ZZ β = ‖u‖²  for  u = Lᵀβ
-
-so that a kernel machine restricted to the span of the φ(z_j) is a linear machine on Φ (Nyström).
-"""
+"""Machines on a few chosen points, rows or new ones: the points' kernel values, and fits on their span."""
 
 from __future__ import annotations
 
@@ -13,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import _core
@@ -21,15 +16,12 @@ from pegasos.estimators.linear import LinearSVC
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import provider
 from pegasos.kernels.layout import compact
+from pegasos.kernels.span import GrowingSpan, independent, min_outside_share
 from pegasos.losses import Hinge
 from pegasos.rows.views import Array
-from pegasos.sparse.span import newton
+from pegasos.solvers.squared_hinge import newton
 
 Refit = Literal["hinge", "squared_hinge"]
-
-#: A point is in the span of the others if what is left of its K(z, z) is below this share of it: in single precision,
-#: whose errors L⁻¹ multiplies, and in double.
-MIN_OUTSIDE_SHARE = {"f": 1e-5, "d": 1e-10}
 
 #: Points that are compared with rows at a time.
 POINTS_PER_BATCH = 32
@@ -50,8 +42,8 @@ def _core_values(kernel: Kernel, rows: _core.KernelRows, B: Any, threads: int) -
     return out
 
 
-class Basis:
-    """Orthonormal coordinates of the span of a growing set of points, for all rows of X.
+class Basis(GrowingSpan):
+    """The span of a growing set of points, with the features of all rows of X.
 
     Parameters
     ----------
@@ -64,11 +56,9 @@ class Basis:
     """
 
     def __init__(self, X: Any, kernel: Kernel, capacity: int, threads: int = 1) -> None:
-        self.X, self.kernel, self.threads = X, kernel, threads
+        self.X, self.kernel, self.threads, self.m = X, kernel, threads, int(X.shape[0])
         self.rows = provider(X, kernel, 0, threads)
-        self.m, self.dtype, self.size = int(X.shape[0]), self.rows.dtype, 0
-        self._store = np.empty((capacity, self.m), dtype=self.dtype)  # the features of a point lie together
-        self.L = np.zeros((capacity, capacity))
+        super().__init__(capacity, self.m, self.rows.dtype)
         self.index = np.zeros(0, dtype=np.int64)
         self._points: list[Any] = []
 
@@ -83,11 +73,6 @@ class Basis:
         return self.kernel.core(compact(self.X, self.threads), self.threads)
 
     @property
-    def features(self) -> Array:
-        """Φ: a row for each of X, a column for each point."""
-        return self._store[: self.size].T
-
-    @property
     def vectors(self) -> Any:
         """The points."""
         if not self._points:
@@ -99,54 +84,32 @@ class Basis:
         assert not self._points
         index = np.asarray(index, dtype=np.int64)
         n = len(index)
-        columns = self.rows.block(index, np.arange(self.m))[:, : self.m].T
+        values = self.rows.block(index, np.arange(self.m))[:, : self.m]
         among = np.concatenate([self.index, index])
         square = self.rows.block(among, index)[:, :n].astype(np.float64)
-        kept = self._extend(columns, square)
+        kept = self._extend(values, square)
         self.index = np.concatenate([self.index, index[kept]])
         return kept
 
     def add_points(self, Z: Any) -> Array:
         """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
         assert not len(self.index)
-        columns = _core_values(self.kernel, self._given, Z, self.threads).astype(self.dtype, copy=False)
+        values = _core_values(self.kernel, self._given, Z, self.threads).astype(self.dtype, copy=False).T
         before = kernel_values(self.kernel, self.vectors, Z) if self.size else np.zeros((0, Z.shape[0]))
         square = np.concatenate([before, kernel_values(self.kernel, Z, Z)])
-        kept = self._extend(columns, square)
+        kept = self._extend(values, square)
         if len(kept):
             self._points.append(Z[kept])
         return kept
 
-    def _extend(self, columns: Array, square: Array) -> Array:
-        """A step of Cholesky's factorisation: K_ZT = LM, K_TT − MᵀM = RRᵀ with pivots, Φ_T = (K_XT − ΦM)R⁻ᵀ."""
-        s = self.size
-        M = linalg.solve_triangular(self.L[:s, :s], square[:s], lower=True) if s else square[:0]
-        own = np.diagonal(square[s:])
-        scale = 1.0 / np.sqrt(np.maximum(own, np.finfo(float).tiny))
-        rest = (square[s:] - M.T @ M) * scale[:, None] * scale
-        floor = MIN_OUTSIDE_SHARE[self.dtype.char]
-        if not np.diagonal(rest).max(initial=0.0) > floor:  # LAPACK does not ask this of the first pivot
-            return np.zeros(0, dtype=np.int64)
-        R, pivot, rank, _ = linalg.lapack.dpstrf(rest, lower=1, tol=floor)
-        kept: Array = pivot[:rank].astype(np.int64) - 1
-        kept = kept[own[kept] > 0][: len(self._store) - s]
-        n = len(kept)
-        if n == 0:
-            return kept
-        R = np.tril(R[:n, :n]) / scale[kept][:, None]
-        M = M[:, kept]
-        fresh = columns[:, kept]
-        if s:
-            fresh = fresh - self.features @ M.astype(self.dtype)
-        self._store[s : s + n] = linalg.solve_triangular(R.astype(self.dtype), fresh.T, lower=True)
-        self.L[s : s + n, :s], self.L[s : s + n, s : s + n] = M.T, R
-        self.size = s + n
+    def _extend(self, values: Array, square: Array) -> Array:
+        """Take in points that do not depend on others; ``square`` are kernel values of all points with the new ones."""
+        cross, among = square[: self.size], square[self.size :]
+        M, outside = self.outside(cross, among)
+        kept = independent(outside, np.diagonal(among), min_outside_share(self.dtype))[: self.room]
+        if len(kept):
+            self.add(M, outside, kept, values[kept])
         return kept
-
-    def coefficients(self, u: Array) -> Array:
-        """β of the w with coordinates u: L⁻ᵀu."""
-        n = len(u)
-        return u if n == 0 else np.asarray(linalg.solve_triangular(self.L[:n, :n], u, lower=True, trans="T"))
 
 
 @dataclass(frozen=True)

@@ -6,71 +6,48 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pegasos import _core
 from pegasos.experiments.baselines.basis import Basis, kernel_values, refit
 from pegasos.experiments.baselines.task import Expansion, Task, checked_sizes
 from pegasos.losses import Hinge
 from pegasos.rows.views import Array
-from pegasos.solvers.linear.cutting_plane import balanced_slopes
+from pegasos.solvers.linear.planes import Planes, balanced_slopes
 from pegasos.sparse.preimage import Rows, Vector, as_rows
 from pegasos.util.threads import with_one_blas_thread
 
 #: Planes kept; rows tried as the start of a search for a point; searches in a row that may find what is there already.
 MAX_PLANES, STARTS_PER_SEARCH, MAX_FAILED_SEARCHES = 100, 64, 10
 
+#: How close to its minimum the model of the planes is solved.
+QP_PRECISION = 1e-6
 
-class _Planes:
-    """The hinge loss from below: mean hinge(w) ≥ e_j − ⟨w, a_j⟩, a_j = (1/m) Σ c_ij y_i φ(x_i), Σ_i c_ij y_i = 0.
 
-    A plane whose bias has slope zero is a bound for every bias. The a_j are kept as what they weigh the rows by, since
-    their coordinates are of a basis that grows.
+class HingePlanes(Planes[Array]):
+    """The mean hinge loss from below, in coordinates of a basis that grows: the slopes of a plane are what is kept.
+
+    Σ_i u_i = 0 for the slopes u of each plane, so that it is a bound for every bias.
     """
 
-    def __init__(self, basis: Basis, y: Array, lam: float) -> None:
-        self.basis, self.y, self.lam = basis, y, lam
-        self.weights = np.zeros((0, basis.m), dtype=basis.dtype)
-        self.coords, self.heights, self.alpha = np.zeros((0, 0)), np.zeros(0), np.zeros(0)
-        self.unused = np.zeros(0, dtype=int)
+    def __init__(self, basis: Basis, y: Array) -> None:
+        super().__init__(basis.size)
+        self.basis, self.y = basis, y
 
-    def cut(self, u: Array) -> tuple[Array, float]:
-        """Add the plane that touches at coordinates u. Return how it weighs the rows, and the objective there."""
+    def cut(self, w: Array) -> tuple[Array, float]:
+        """Add the plane that touches at coordinates w. Return how it weighs the rows, and the mean loss there."""
         m, loss = self.basis.m, Hinge().scalar()
-        scores = (self.basis.features[:, : len(u)] @ u.astype(self.basis.dtype)).astype(np.float64)
+        scores = (self.basis.features[:, : len(w)] @ w.astype(self.basis.dtype)).astype(np.float64)
         bias, slopes = balanced_slopes(loss, scores, self.y, np.ones(m), 0.0)
         value = float(np.mean(loss.value(scores + bias, self.y)))
         weight = slopes / m
-        if len(self.heights) >= MAX_PLANES:
-            self._keep(np.arange(len(self.heights)) != int(np.argmax(self.unused)))
-        self.weights = np.concatenate([self.weights, weight[None].astype(self.basis.dtype)])
-        self.heights = np.append(self.heights, value + float(weight @ scores))
-        self.alpha = np.append(self.alpha, float(len(self.alpha) == 0))
-        self.unused = np.append(self.unused, 0)
-        fresh = np.zeros((1, self.coords.shape[1]))
-        if fresh.size:
-            fresh[0] = weight.astype(self.basis.dtype) @ self.basis.features[:, : fresh.shape[1]]
-        self.coords = np.concatenate([self.coords, fresh])
-        return weight, 0.5 * self.lam * float(u @ u) + value
-
-    def _keep(self, which: Array) -> None:
-        self.weights, self.coords, self.heights = self.weights[which], self.coords[which], self.heights[which]
-        self.alpha, self.unused = self.alpha[which], self.unused[which]
-        self.alpha = self.alpha / max(float(self.alpha.sum()), 1e-300)
+        kept = weight.astype(self.basis.dtype)
+        self.limit(MAX_PLANES - 1)
+        a = -(kept @ self.basis.features[:, : self.planes.shape[1]]).astype(np.float64)
+        self.add(a, value + float(weight @ scores), kept)
+        return weight, value
 
     def grow(self) -> None:
         """Take in what the basis has gained."""
-        fresh = self.weights @ self.basis.features[:, self.coords.shape[1] :]
-        self.coords = np.concatenate([self.coords, fresh.astype(np.float64)], axis=1)
-
-    def minimum(self) -> tuple[Array, float]:
-        """The coordinates that minimise (λ/2)‖u‖² + max_j (e_j − ⟨u, a_j⟩), and the value there, up to 1e-6."""
-        H = np.ascontiguousarray(self.coords @ self.coords.T / self.lam)
-        alpha = self.alpha / self.alpha.sum()
-        alpha = _core.simplex_qp(H, self.heights, alpha, 1e-6, 20_000)
-        self.alpha = alpha / alpha.sum()
-        self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
-        mixed = self.alpha @ self.coords
-        value = float(self.alpha @ self.heights) - 0.5 / self.lam * float(mixed @ mixed)
-        return mixed / self.lam, value
+        fresh = np.stack(self.slopes) @ self.basis.features[:, self.planes.shape[1] :]
+        self.widen(-fresh.astype(np.float64))
 
 
 @with_one_blas_thread
@@ -124,7 +101,7 @@ def cpsp(
     C = task.weight(C)
     sizes = checked_sizes(sizes, task.m)
     basis, found = task.basis(sizes[-1]), []
-    planes = _Planes(basis, task.y, 1 / (C * task.m))
+    planes, lam = HingePlanes(basis, task.y), 1 / (C * task.m)
     rng = np.random.default_rng(random_state)
     u, failed = np.zeros(0), 0
     for size in sizes:
@@ -136,7 +113,7 @@ def cpsp(
             point = _point(task, basis, weight, rng)
             failed = 0 if len(basis.add_points(point)) else failed + 1
             planes.grow()
-            u, _ = planes.minimum()
+            u, _ = planes.minimum(lam, QP_PRECISION)
         fit = refit(basis, task.y, C, "hinge", tol)
         u = fit.u
         coef = basis.coefficients(u)

@@ -15,7 +15,7 @@ import numpy as np
 
 from pegasos.experiments.baselines.basis import Basis, Fitted, refit_squared
 from pegasos.rows.views import Array
-from pegasos.sparse.span import newton
+from pegasos.solvers.squared_hinge import newton
 
 #: Growth of a basis after which all coefficients are found anew.
 REFIT_GROWTH = 1.1

@@ -3,14 +3,11 @@
     F(w) = (λ/2)‖w‖² + R(w),   R(w) = min_b (1/M) Σ c_i ℓ_i(⟨w, x_i⟩ + b)   (b only if it is free)
 
 R is convex; at any w it has the tangent plane R(w′) ≥ e + ⟨a, w′⟩ with a = −(1/M) Σ c_i u_i x_i, where u_i are the
-slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The model's minimum over the planes seen so far,
-
-    max_{α ∈ simplex} ⟨α, e⟩ − (1/2λ)‖Σ α_j a_j‖²,   w = −(1/λ) Σ α_j a_j,
-
-is a lower bound of the optimum (Joachims 2006; Teo, Vishwanathan, Smola & Le 2010). It is the dual value, or less, of
-the planes' slopes mixed by α: every plane touches its loss, so that Σ α_j e_j ≤ (1/M) Σ c_i (−ℓ_i*(−Σ α_j u_ji)). That
-dual point is what is certified. The next plane is not cut at w: OCAS goes to the best point on the way from the
-best weights so far to w, and cuts a little beyond it (Franc & Sonnenburg 2008).
+slopes at the best b, mixed at a kink so that Σ c_i u_i = 0. The minimum w over the planes seen so far (``planes.py``)
+gives a lower bound of the optimum. It is the dual value, or less, of the planes' slopes mixed by α: every plane touches
+its loss, so that Σ α_j e_j ≤ (1/M) Σ c_i (−ℓ_i*(−Σ α_j u_ji)). That dual point is what is certified. The next plane is
+not cut at w: OCAS goes to the best point on the way from the best weights so far to w, and cuts a little beyond it
+(Franc & Sonnenburg 2008).
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos import _core
 from pegasos.fit.engine import Options
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds
@@ -28,6 +24,7 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, Solver, check_count
 from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.solvers.linear.planes import Planes, balanced_slopes
 from pegasos.util.fields import saved
 
 #: Share of the way from the best point to the model's minimum at which the next plane is cut (OCAS's μ).
@@ -64,10 +61,7 @@ class _Bundle:
         self.problem, self.y, self.max_planes = problem, problem.targets(part), max_planes
         self.B = problem.feature if problem.bias == "feature" else 0.0
         width = problem.examples.n + int(self.B != 0)
-        self.planes, self.heights = np.zeros((0, width)), np.zeros(0)
-        self.slopes: list[_Slopes] = []
-        self.gram, self.alpha = np.zeros((0, 0)), np.zeros(0)
-        self.unused = np.zeros(0, dtype=int)
+        self.planes: Planes[_Slopes] = Planes(width)
         self.best = self.aim = np.zeros(width)
         self.best_score = np.zeros(problem.examples.m)
         self.bias = 0.0
@@ -77,9 +71,8 @@ class _Bundle:
     def iterate(self) -> None:
         """Minimise the model, search along the line to its minimum, and cut."""
         p = self.problem
-        if len(self.heights) > self.max_planes:  # only now: until here ``duals`` needed all planes of the last mixture
-            self._drop(int(np.argmax(self.unused[:-1])))
-        self._solve_model()
+        self.planes.limit(self.max_planes)  # only now: until here ``duals`` needed all planes of the last mixture
+        self.aim, self.lower = self.planes.minimum(p.lam, self._precision())
         score = self._score(self.aim)
         t = self._line_search(score - self.best_score)
         self.best = self.best + t * (self.aim - self.best)
@@ -110,29 +103,7 @@ class _Bundle:
             a = np.append(a, -self.B * float(p.c @ u) / p.total)
         # e = mean(ℓ + u z): the plane's height at w′ = 0.
         e = float(p.c @ (p.scalar.value(total, self.y) + u * total)) / p.total
-        row = self.planes @ a
-        self.gram = np.block([[self.gram, row[:, None]], [row[None, :], np.array([[a @ a]])]])
-        self.planes, self.heights = np.vstack([self.planes, a]), np.append(self.heights, e)
-        self.slopes.append(_Slopes(u))
-        self.alpha = np.append(self.alpha, float(len(self.alpha) == 0))
-        self.unused = np.append(self.unused, 0)
-
-    def _drop(self, j: int) -> None:
-        keep = np.arange(len(self.heights)) != j
-        self.planes, self.heights = self.planes[keep], self.heights[keep]
-        del self.slopes[j]
-        self.gram, self.unused = np.ascontiguousarray(self.gram[keep][:, keep]), self.unused[keep]
-        self.alpha = self.alpha[keep] / max(self.alpha[keep].sum(), 1e-300)
-
-    def _solve_model(self) -> None:
-        lam = self.problem.lam
-        H = np.ascontiguousarray(self.gram / lam)
-        self.alpha = _core.simplex_qp(H, self.heights, self.alpha, self._precision(), 20_000)
-        self.alpha /= self.alpha.sum()
-        self.unused = np.where(self.alpha > 0, 0, self.unused + 1)
-        mixed = self.alpha @ self.planes
-        self.aim = -mixed / lam
-        self.lower = float(self.alpha @ self.heights) - 0.5 / lam * float(mixed @ mixed)
+        self.planes.add(a, e, _Slopes(u))
 
     def _precision(self) -> float:
         gap = self.value() - self.lower
@@ -141,7 +112,7 @@ class _Bundle:
     def duals(self) -> Array:
         """The slopes of the planes, mixed as their model's minimum mixes them."""
         u = np.zeros(self.problem.examples.m)
-        for slopes, share in zip(self.slopes, self.alpha, strict=True):
+        for slopes, share in zip(self.planes.slopes, self.planes.alpha, strict=True):
             if share > 0:
                 slopes.add_to(u, float(share))
         return u
@@ -154,27 +125,23 @@ class _Bundle:
 
     def state(self) -> dict[str, Array]:
         """Arrays from which ``restore`` continues to the same bits."""
-        names = ("planes", "heights", "gram", "alpha", "unused", "best", "aim", "best_score", "bias", "lower")
-        own = {name: np.array(getattr(self, name), dtype=float, ndmin=1) for name in names}
-        return own | {"slopes": np.stack([slopes.array() for slopes in self.slopes])}
+        named: list[tuple[object, str]]
+        named = [(self.planes, name) for name in ("planes", "heights", "gram", "alpha", "unused")]
+        named += [(self, name) for name in ("best", "aim", "best_score", "bias", "lower")]
+        arrays = {name: np.array(getattr(owner, name), dtype=float, ndmin=1) for owner, name in named}
+        return arrays | {"slopes": np.stack([slopes.array() for slopes in self.planes.slopes])}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
-        p, width = len(saved(state, "heights", (None,))), len(self.best)
+        p, width, planes = len(saved(state, "heights", (None,))), len(self.best), self.planes
         if not 1 <= p <= self.max_planes + 1:
             raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes + 1}")
-        shapes = {
-            "planes": (p, width),
-            "heights": (p,),
-            "gram": (p, p),
-            "alpha": (p,),
-            "best": (width,),
-            "aim": (width,),
-        }
-        for name, shape in (shapes | {"best_score": self.best_score.shape}).items():
-            setattr(self, name, saved(state, name, shape))
-        self.slopes = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
-        self.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
+        planes.planes, planes.heights = saved(state, "planes", (p, width)), saved(state, "heights", (p,))
+        planes.gram, planes.alpha = saved(state, "gram", (p, p)), saved(state, "alpha", (p,))
+        planes.slopes = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
+        planes.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
+        self.best, self.aim = (saved(state, name, (width,)) for name in ("best", "aim"))
+        self.best_score = saved(state, "best_score", self.best_score.shape)
         self.bias, self.lower = (float(saved(state, name, (1,))[0]) for name in ("bias", "lower"))
 
     def _line_search(self, along: Array) -> float:
@@ -193,19 +160,6 @@ class _Bundle:
             middle = 0.5 * (lo + hi)
             lo, hi = (lo, middle) if rises(middle) else (middle, hi)
         return lo
-
-
-def balanced_slopes(core: _core.Loss, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
-    """The best bias for these scores, looked for from ``start``, and minus-slopes u there with Σ c_i u_i = 0."""
-    lo, hi, flat = core.best_offset(score, y, c, start)
-    middle = 0.5 * (lo + hi)
-    if flat:
-        return middle, core.slope(score + middle, y)
-    left, right = core.slope(score + lo, y), core.slope(score + hi, y)
-    up, down = float(c @ left), -float(c @ right)
-    # Unbounded slopes can be so steep that rounding leaves both sums useless; then any mixture is as good.
-    share = min(max(down / (up + down), 0.0), 1.0) if up + down > 0 else 0.5
-    return middle, share * left + (1 - share) * right
 
 
 class CuttingPlaneEngine(LinearEngine):

@@ -18,6 +18,7 @@ from pegasos.losses import Loss
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
+from pegasos.solvers.line_search import backtracked
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
 from pegasos.util.fields import saved
@@ -106,6 +107,17 @@ class _Softmax:
         return B[:, :n], B[:, n] if self.problem.bias != "none" else np.zeros(self.problem.outputs)
 
 
+def newton_direction(H: Array, R: Array, gradient: Array, value: float) -> tuple[Array, float]:
+    """d = −(H + diag(R))⁻¹ gradient, and the slope along it; 0 if that is too small to be told from rounding errors.
+
+    H is changed. LinAlgError: numbers that are not finite.
+    """
+    H.flat[:: len(H) + 1] += R  # the diagonal
+    d = solve_normal(H, -gradient)
+    descent = float(gradient @ d)
+    return d, descent if descent < -1e-24 * value else 0.0
+
+
 class NewtonEngine(LinearEngine):
     """A Newton iteration on each part in turn."""
 
@@ -142,25 +154,24 @@ class NewtonEngine(LinearEngine):
 
     def _descend(self, k: int, gradient: Array, H: Array) -> bool:
         part, beta, score = self.parts[k], self.beta[k], self.score[k]
-        H.flat[:: len(H) + 1] += part.R  # the diagonal
+        start = 0.5 * float(part.R @ beta**2) + part.loss(score)
         try:
-            d = solve_normal(H, -gradient)
+            d, descent = newton_direction(H, part.R, gradient, start)
         except np.linalg.LinAlgError:  # numbers that are not finite
             return False
-        descent = float(gradient @ d)
-        start = 0.5 * float(part.R @ beta**2) + part.loss(score)
-        if not descent < -1e-24 * start:  # too small to be told from rounding errors
+        if not descent < 0:
             return False
         along = part.forward(d)
-        step = 1.0
-        while step > 1e-8:  # Armijo's rule; scores move linearly, so a trial costs no pass over the rows
-            trial = beta + step * d
-            value = 0.5 * float(part.R @ trial**2) + part.loss(score + step * along)
-            if value <= start + 1e-4 * step * descent:
-                self.beta[k], self.score[k] = trial, part.forward(trial)
-                return True
-            step *= 0.5
-        return False
+
+        def value(t: Array) -> Array:  # scores move linearly, so a trial costs no pass over the rows
+            return np.array([0.5 * float(part.R @ (beta + t * d) ** 2) + part.loss(score + t * along)])
+
+        t, _ = backtracked(value, np.array([start]), np.array([descent]))
+        if not t > 0:
+            return False
+        self.beta[k] = beta + t * d
+        self.score[k] = part.forward(self.beta[k])
+        return True
 
     def due(self, tol: float) -> bool:
         self.tol = tol

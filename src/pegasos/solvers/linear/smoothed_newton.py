@@ -31,7 +31,8 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation, solve_normal
+from pegasos.solvers.linear.newton import newton_direction
+from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation
 from pegasos.solvers.linear.row_samples import Rehearsing
 from pegasos.util.fields import saved
 
@@ -110,12 +111,10 @@ class Round:
     def step(self) -> bool:
         """A Newton step with line search; whether it moved."""
         H = self.design.gram(self.curvature)
-        H.flat[:: len(H) + 1] += self.R  # the diagonal
-        if H[-1, -1] == 0:  # a free bias where no row has curvature: rounding errors must not become a long step
+        if H[-1, -1] + self.R[-1] == 0:  # a free bias without curvature: rounding errors must not become a long step
             H[-1, -1] = float(self.h.sum()) / self.delta
-        d = solve_normal(H, -self.gradient)
-        descent = float(self.gradient @ d)
-        if not descent < -1e-24 * self.primal:  # too small to be told from rounding errors
+        d, descent = newton_direction(H, self.R, self.gradient, self.primal)
+        if not descent < 0:
             return False
         along = self.design.forward(d)
         t = self._minimum(d, along, descent)
