@@ -17,14 +17,10 @@ def budget_perceptron(task: Task, sizes: Sequence[int], *, epochs: int = 1, rand
 
     Parameters
     ----------
-    task : Task
-        Rows, labels and kernel.
     sizes : sequence of int
         Budgets, each a run of its own.
-    epochs : int, default=1
-        Passes over the rows, each in a random order.
-    random_state : int, default=0
-        Seed.
+    task, epochs, random_state
+        As for :func:`perceptron`.
 
     Returns
     -------

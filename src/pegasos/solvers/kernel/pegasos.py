@@ -311,7 +311,6 @@ class KernelPegasos(KernelSolver):
     def engine(self, problem: KernelProblem, given: Options) -> Engine[Coefficients]:
         options = self.options
         units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.pieces]
-        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if options.projection else 0.0
         return KernelPegasosEngine(
             problem,
             tol=given.tol,
@@ -320,7 +319,7 @@ class KernelPegasos(KernelSolver):
             units=units,
             batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
             sampling=options.kernel_sampling(),
-            radius=radius,
+            radius=options.radius(problem.at_zero(), problem.lam),
             output=options.output,
             seed=given.seed,
         )

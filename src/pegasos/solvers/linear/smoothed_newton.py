@@ -253,7 +253,7 @@ class SmoothedNewton(SecondOrderSolver):
     Parameters
     ----------
     max_columns : int, default=5000
-        Refuse wider data, whose n × n matrix would be too large.
+        As for :class:`InteriorPoint`.
 
     Examples
     --------

@@ -27,6 +27,7 @@ from pegasos.solvers.base import (
 )
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
+from pegasos.theory import projection_radius
 from pegasos.util.fields import saved
 
 
@@ -119,15 +120,16 @@ class SubgradientSolver(Solver):
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
+    def radius(self, at_zero: Array, lam: float) -> float:
+        """That of the ball which holds the weights of all parts, given P(0) of each; 0: they are not projected."""
+        return projection_radius(lam, float(at_zero.max())) if self.projection else 0.0
+
     def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
         return self.engine_with(problem, options, self.units(problem), self._t0(problem))
 
     def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
         """The same with steps of another size, as a stream has them, which knows more than these rows."""
-
         bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
-        # ‖w*‖² ≤ P(0)/λ for every nonnegative convex loss; with the hinge loss this is the papers' 1/√λ.
-        radius = float(np.sqrt(problem.at_zero().max() / problem.lam)) if self.projection else 0.0
         return SubgradientEngine(
             problem,
             output=self.output,
@@ -140,7 +142,7 @@ class SubgradientSolver(Solver):
             bias_rate=units.step,
             batch_size=int(self.batch_size),
             sampling=row_order(self.sampling, problem),
-            radius=radius,
+            radius=self.radius(problem.at_zero(), problem.lam),
         )
 
     def _rate(self, problem: LinearProblem) -> float:
@@ -277,9 +279,9 @@ class SGD(SubgradientSolver):
     Examples
     --------
     >>> from pegasos import LinearSVC, SGD
-    >>> model = LinearSVC(solver=SGD(eta=0.1), lam=0.1, tol=0.5, random_state=0)
-    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[3.0]])
-    array([1])
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> LinearSVC(solver=SGD(eta=0.1), lam=0.1, tol=0.5, random_state=0).fit(X, y).score(X, y)
+    1.0
     """
 
     eta: float = 0.01
