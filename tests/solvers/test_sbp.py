@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise
 
 from pegasos import SBP, SMO, SVC, SVR
 from pegasos.fit.engine import Options
-from pegasos.solvers.kernel.batch_perceptron import CLOSE
+from pegasos.solvers.kernel.batch_perceptron_part import CLOSE
 from pegasos.solvers.kernel.slack_level import SlackLevels
 
 GAMMA = 0.5

@@ -28,11 +28,18 @@ from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem
-from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count
-from pegasos.solvers.kernel.reasons import MET, NumberedReason
-from pegasos.solvers.kernel.slack_level import SlackLevels
+from pegasos.solvers.kernel.batch_perceptron_part import (
+    CERTIFICATE_STEPS,
+    CLOSE,
+    Numbers,
+    PartState,
+    SBPEnding,
+    SBPResult,
+    Window,
+)
+from pegasos.solvers.kernel.reasons import MET
 from pegasos.solvers.kernel.smo_engine import SMOEngine
 from pegasos.util.fields import saved
 from pegasos.util.threads import dot, one_blas_thread
@@ -43,38 +50,6 @@ SCOUT_TOL = 0.01
 #: Steps in one call of ``advance``.
 STEPS_PER_CALL = 32
 
-#: Steps between two certificates at least. The next one comes after half as many steps more as there were, and costs no
-#: more kernel values than twice what the steps before have used.
-CERTIFICATE_STEPS = 256
-
-#: The goal for a ν that was given.
-CLOSE = "the level is within tol of its upper bound"
-
-
-class SBPEnding(NumberedReason):
-    """Why a part is no longer worked on."""
-
-    OPEN = 0
-    REACHED = 1, "reached"
-    MAX_STEPS = 2, MAX_ITER
-    OWN_STEPS_DONE = 3, "the steps of the solver are over"
-    LEVEL_CLOSE = 4, CLOSE
-
-
-class _Numbers(NamedTuple):
-    """The numbers of a part in a saved state, in the order of its columns. The first five are whole."""
-
-    steps: float
-    ending: float
-    due: float
-    older_steps: float
-    newer_steps: float
-    nu: float
-    older_eta: float
-    newer_eta: float
-    level: float
-    upper: float
-
 
 class _Counts(NamedTuple):
     """The numbers of the engine in a saved state, in their order."""
@@ -83,83 +58,6 @@ class _Counts(NamedTuple):
     work: float
     scouting: float
     indefinite: float
-
-
-@dataclass(frozen=True)
-class SBPResult:
-    """What the stochastic batch perceptron guarantees of its own problem, for one pair of classes.
-
-    Attributes
-    ----------
-    nu : float
-        ν, the slack allowed to a row on average.
-    level : float
-        The level reached, γ in the paper: the mean hinge loss of the returned weights is at most ν/level and their norm
-        at most 1/level.
-    upper : float
-        No weights of norm 1 have a level above it; ∞ if the kernel is not known to be positive semi-definite.
-    steps : int
-        Steps taken.
-
-    Examples
-    --------
-    >>> from pegasos import SBP, SVC
-    >>> model = SVC(solver=SBP(nu=0.1), tol=0.5).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    >>> model.sbp_[0].level <= model.sbp_[0].upper
-    True
-    """
-
-    nu: float
-    level: float
-    upper: float
-    steps: int
-
-
-class _Window:
-    """Sums over a stretch of steps: of α, and of η p; how many steps, and their η."""
-
-    def __init__(self, m: int) -> None:
-        self.sums = np.zeros((2, m))
-        self.steps, self.eta = 0, 0.0
-
-
-class _State:
-    """Where one part is. ``alpha`` ≥ 0; F are the scores of w = Σ α_i y_i φ(x_i)."""
-
-    def __init__(self, part: Part, nu: float) -> None:
-        self.part, self.levels = part, SlackLevels(part.y, part.weight)
-        self.alpha, self.F = np.zeros(part.m), np.zeros(part.m)
-        self.older, self.newer = _Window(part.m), _Window(part.m)
-        self.steps, self.ending, self.due = 0, SBPEnding.OPEN, max(CERTIFICATE_STEPS, part.m // 16)
-        self.nu, self.total = nu, float(part.weight.sum())
-        #: The weights last proposed as coefficients of the rows, their dual variables, and whether both are still up to
-        #: date: they are not once w has moved.
-        self.coef, self.u, self.measured = np.zeros(part.m), np.zeros(part.m), False
-        self.level, self.upper = 0.0, np.inf
-
-    @property
-    def slack(self) -> float:
-        """Mν, the sum of slack that is allowed."""
-        return self.nu * self.total
-
-    def averages(self) -> tuple[Array, Array]:
-        """ᾱ and p."""
-        sums = self.older.sums + self.newer.sums
-        steps, eta = self.older.steps + self.newer.steps, self.older.eta + self.newer.eta
-        return (sums[0] / steps, sums[1] / eta) if steps else (sums[0], sums[1])
-
-    def numbers(self) -> _Numbers:
-        """For a saved state."""
-        older, newer = self.older, self.newer
-        counts = self.steps, self.ending, self.due, older.steps, newer.steps
-        return _Numbers(*counts, self.nu, older.eta, newer.eta, self.level, self.upper)
-
-    def set_numbers(self, saved: _Numbers) -> None:
-        """Take over what ``numbers`` has saved."""
-        self.steps, self.ending, self.due = int(saved.steps), SBPEnding(int(saved.ending)), int(saved.due)
-        self.older.steps, self.newer.steps = int(saved.older_steps), int(saved.newer_steps)
-        self.older.eta, self.newer.eta = float(saved.older_eta), float(saved.newer_eta)
-        self.nu, self.level, self.upper = float(saved.nu), float(saved.level), float(saved.upper)
 
 
 class SBPEngine(Engine[Coefficients]):
@@ -180,7 +78,7 @@ class SBPEngine(Engine[Coefficients]):
         self.max_steps, self.own_steps = options.max_steps, own_steps
         self.given = nu is not None
         self.scout = SMOEngine(problem, Options(tol=SCOUT_TOL)) if nu is None else None
-        self.states = [_State(part, 0.0 if nu is None else nu) for part in problem.pieces]
+        self.states = [PartState(part, 0.0 if nu is None else nu) for part in problem.pieces]
         self.before, self.work, self.indefinite = 0, 0, False
         self._diagonal: tuple[int, Array] | None = None
 
@@ -231,7 +129,7 @@ class SBPEngine(Engine[Coefficients]):
         coefs, duals = [state.coef for state in self.states], [state.u for state in self.states]
         return Point(Coefficients(np.concatenate(coefs)), np.concatenate(duals), separate=True)
 
-    def _measure(self, k: int, state: _State) -> None:
+    def _measure(self, k: int, state: PartState) -> None:
         """The level of the average weights and its upper bound, in float64; weights of zero where they are no worse."""
         part, y, slack = state.part, state.part.y, state.slack
         alpha, p = state.averages()
@@ -266,7 +164,7 @@ class SBPEngine(Engine[Coefficients]):
                     state.due = state.steps + max(CERTIFICATE_STEPS, state.steps // 2, cost // (4 * state.part.m))
                 return
 
-    def _limit(self, state: _State) -> SBPEnding:
+    def _limit(self, state: PartState) -> SBPEnding:
         """Why no more steps are taken: a limit, or the solution for a ν that was given; OPEN if there is no reason."""
         if self.max_steps is not None and state.steps >= self.max_steps:
             return SBPEnding.MAX_STEPS
@@ -314,7 +212,7 @@ class SBPEngine(Engine[Coefficients]):
         self.work += scout.work
         self.scout = None
 
-    def _step(self, k: int, state: _State) -> None:
+    def _step(self, k: int, state: PartState) -> None:
         part, y, diagonal = state.part, state.part.y, self._diagonal_of(k)
         state.measured = False
         state.steps += 1
@@ -338,7 +236,7 @@ class SBPEngine(Engine[Coefficients]):
             state.alpha /= np.sqrt(square)
             state.F /= np.sqrt(square)
         if state.steps & (state.steps - 1) == 0:  # a power of two
-            state.older, state.newer = state.newer, _Window(part.m)
+            state.older, state.newer = state.newer, Window(part.m)
         new = state.newer
         new.sums[0] += state.alpha
         for rows, chances in zip(level.rows, level.chances, strict=True):
@@ -379,7 +277,7 @@ class SBPEngine(Engine[Coefficients]):
     def restore(self, state: dict[str, Any]) -> None:
         sizes = [part.m for part in self.problem.pieces]
         table = saved(state, "table", (6, sum(sizes)))
-        numbers = saved(state, "numbers", (len(sizes), len(_Numbers._fields)), low=0, high=np.inf)
+        numbers = saved(state, "numbers", (len(sizes), len(Numbers._fields)), low=0, high=np.inf)
         for column, high in zip(numbers.T, (2**53, max(SBPEnding), 2**53, 2**53, 2**53), strict=False):
             saved({"numbers": column.copy()}, "numbers", (len(sizes),), low=0, high=high, whole=True)
         if not np.isfinite(table).all() or not np.isfinite(numbers[:, :-1]).all():
@@ -395,7 +293,7 @@ class SBPEngine(Engine[Coefficients]):
         for mine, part, row in zip(self.states, np.split(table, np.cumsum(sizes)[:-1], axis=1), numbers, strict=True):
             mine.alpha, mine.F = part[0].copy(), part[1].copy()
             mine.older.sums, mine.newer.sums = part[2:4].copy(), part[4:6].copy()
-            mine.set_numbers(_Numbers(*row))
+            mine.set_numbers(Numbers(*row))
             mine.measured = False
             if mine.ending in (SBPEnding.MAX_STEPS, SBPEnding.OWN_STEPS_DONE) and not self._limit(mine):
                 mine.ending = SBPEnding.OPEN
