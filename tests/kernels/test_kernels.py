@@ -9,8 +9,9 @@ from sklearn.metrics import pairwise
 
 from pegasos import _core
 from pegasos.kernels import functions
+from pegasos.kernels.cache import RowCache
 from pegasos.kernels.functions import NATIVE, Kernel
-from pegasos.kernels.gram import FunctionRows, NativeRows, PartRows, PrecomputedRows, RowCache, SubsetRows
+from pegasos.kernels.gram import FunctionRows, NativeRows, PartRows, PrecomputedRows, SubsetRows
 from pegasos.kernels.layout import compact, lean
 from pegasos.rows.views import view
 

@@ -21,8 +21,9 @@ from pegasos.estimators.partial_fit import stream_solver
 from pegasos.fit.loop import Result
 from pegasos.fit.trace import Checkpoint
 from pegasos.kernels import functions
+from pegasos.kernels.cache import padded
 from pegasos.kernels.functions import NATIVE, Kernel, KernelFunction, checked_values
-from pegasos.kernels.gram import PartRows, padded
+from pegasos.kernels.gram import PartRows
 from pegasos.kernels.layout import centre, compact
 from pegasos.losses import LOSSES
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem

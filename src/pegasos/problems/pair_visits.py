@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 
 from pegasos import _core
+from pegasos.kernels.cache import padded
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import NativeRows, PartRows, padded
+from pegasos.kernels.gram import NativeRows, PartRows
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array

@@ -16,7 +16,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine
-from pegasos.kernels.gram import BATCH_ROWS
+from pegasos.kernels.cache import BATCH_ROWS
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values

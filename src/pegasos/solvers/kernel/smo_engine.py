@@ -14,7 +14,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
-from pegasos.kernels.gram import padded
+from pegasos.kernels.cache import padded
 from pegasos.kernels.rounding import Drift
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem

@@ -17,7 +17,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
-from pegasos.kernels.gram import padded
+from pegasos.kernels.cache import padded
 from pegasos.kernels.pairs import sums_of_pairs
 from pegasos.problems.base import Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
