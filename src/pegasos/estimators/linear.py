@@ -376,6 +376,9 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
+        return W[0], b
+
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model; see :meth:`LinearSVC.fit`. ``y``: numbers.
@@ -410,9 +413,6 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         weight = row_weights(sample_weight, None, data.m)
         self._fit_piece(self._problem(data, loss, real_targets(X, y), 1, weight))
         return self
-
-    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
-        return W[0], b
 
     def predict(self, X: Any) -> Array:
         """⟨w, x⟩ + b for every row."""

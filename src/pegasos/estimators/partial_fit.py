@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable
 from typing import Any, Self
@@ -43,8 +42,8 @@ class RowStream:
 
     def fork(self) -> Self:
         """A copy that can be carried on alone: a call that fails leaves the stream as it was."""
-        other = copy.copy(self)
-        other.trace = Trace(self.trace)
+        other = type(self).__new__(type(self))
+        other.__dict__ |= vars(self) | {"trace": self.trace[:]}
         return other
 
     def _measure(

@@ -105,13 +105,14 @@ class Expansion:
 
     def winners(self, blocks: Iterable[Any]) -> Array:
         """The class that wins most pairs, for every row."""
-        codes, first = [np.empty(0, dtype=np.int64)], 0
+        codes: list[Array] = []
+        first = 0
         for found, bad in self._decided(PairMachine.winners, blocks):
             if bad >= 0:
                 raise _no_finite_score(first + bad)
             codes.append(found)
             first += len(found)
-        return np.concatenate(codes)
+        return codes[0] if len(codes) == 1 else np.concatenate([np.empty(0, dtype=np.int64), *codes])
 
     def classes_by(self, scores: Array) -> Array:
         """The class of every row, by its scores in all functions."""
