@@ -359,7 +359,7 @@ def test_ties_are_broken_by_the_order_of_the_file(tmp_path):
     )
     assert_array_equal(session.run(["label"], {"X": X})[0], expected)
     fitted = ours.fit(X[rows], y[rows])  # what is fitted here breaks ties as scikit-learn does
-    assert not hasattr(fitted, "_tie_order")
+    assert fitted._tie_order is None
 
 
 def test_scores_of_zero_are_lost_by_the_first_in_the_file(tmp_path):

@@ -178,7 +178,7 @@ def test_what_is_no_data_is_left_out(fitted):
     assert again.callback is None
     assert again.random_state is None
     assert again.warm_start
-    assert not hasattr(again, "_last_fit")
+    assert again._last_fit is None
     again.fit(X, BINARY)  # afresh
     assert again.certificate_.converged
 

@@ -222,9 +222,9 @@ def test_kernel_machines_of_several_classes(solver, multi_class):
     X, y, weight = rows(loss, 3)
     weight = np.ones(len(y))  # of pairs of classes the total weight is that of all
     model = fitted(kernel_model(solver, loss, "unregularized", multi_class=multi_class, tol=1e-2), X, y, weight)
-    K, scores = KERNELS["rbf"](X, X), model._scores(X, model._pair_coefficients()) + model.intercept_
+    K, scores = KERNELS["rbf"](X, X), model._scores(X)
     P = star = 0.0
-    for part, coef in enumerate(model._pair_coefficients()):
+    for part, coef in enumerate(model._machine().functions):
         pair = list(combinations(range(3), 2))[part]
         own = np.ones(len(y), dtype=bool) if multi_class == "ovr" else np.isin(y, pair)
         t = np.where(y == (part if multi_class == "ovr" else pair[0]), 1.0, -1.0)[own]

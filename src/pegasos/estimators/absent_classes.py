@@ -8,12 +8,14 @@ are scored as it is, with the sign changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from pegasos.fit.loop import ZERO
-from pegasos.kernels.pairs import pair_count, pairs_of
+from pegasos.kernels.expansion import Expansion
+from pegasos.kernels.pairs import lines_against, pair_count, pairs_of
 from pegasos.problems.linear import VANISHING_LOSS_BIAS
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array
@@ -32,8 +34,7 @@ def alone(part: Part, total: float) -> tuple[float, float, bool]:
     return bias, value(bias), value(bias) <= ZERO * value(0.0)
 
 
-@dataclass(frozen=True)
-class Functions:
+class Functions(NamedTuple):
     """Coefficients of the support vectors, class by class, in each decision function, their biases, and steps."""
 
     coef: Array
@@ -41,17 +42,26 @@ class Functions:
     steps: Array
 
 
-def with_absent(found: Functions, sizes: Array, present: Array, classes: int, *, one_vs_rest: bool) -> Functions:
-    """What the machines of the classes ``present`` are among all ``classes``.
+def with_absent(
+    machine: Expansion, steps: Array, present: Array, rows: Array, classes: int, *, one_vs_rest: bool
+) -> tuple[Expansion, Array]:
+    """The machine of all ``classes``, and its steps, where one was fitted on some ``rows``: of the classes ``present``.
 
-    ``sizes`` are the numbers of support vectors of those present.
+    Of two classes the second has the positive scores.
     """
-    if classes == 2:  # the second has the positive scores
+    found = Functions(machine.coef, machine.bias, steps)
+    if classes == 2:
         sign = 1.0 if present[0] == 1 else -1.0
-        return Functions(sign * found.coef, sign * found.bias, found.steps)
-    if one_vs_rest:
-        return _against_the_rest(found, present, classes)
-    return _in_pairs(found, np.repeat(present, sizes), present, classes)
+        every = Functions(sign * found.coef, sign * found.bias, steps)
+    elif one_vs_rest:
+        every = _against_the_rest(found, present, classes)
+    else:
+        every = _in_pairs(found, present[machine.codes], present, classes)
+    sizes = np.zeros(classes, dtype=np.int64)
+    sizes[present] = machine.sizes
+    assert machine.numbers is not None
+    whole = replace(machine, coef=every.coef, bias=every.bias, sizes=sizes, numbers=rows[machine.numbers])
+    return whole, every.steps
 
 
 def _against_the_rest(found: Functions, present: Array, classes: int) -> Functions:
@@ -81,7 +91,7 @@ def _in_pairs(found: Functions, own: Array, present: Array, classes: int) -> Fun
     for i in present.tolist():
         others = present[present != i]
         columns = np.flatnonzero(own == i)
-        coef[np.ix_(others - (others > i), columns)] = sign * found.coef[:, columns]
+        coef[np.ix_(lines_against(i, others), columns)] = sign * found.coef[:, columns]
     steps = np.ones(len(bias), dtype=np.int32)
     if len(present) > 1:
         bias[solved], steps[solved] = sign * found.bias, found.steps

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from pegasos.estimators.nested import Table, inner_parameters, outer_parameters
+from pegasos.estimators.partial_fit import RowStream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import Engine, Options
 from pegasos.fit.fingerprint import fingerprint
@@ -100,6 +101,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     lam_: float
     certificate_: Certificate
     trace_: Trace
+    #: What ``partial_fit`` goes on from.
+    _stream: RowStream | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -225,6 +228,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         self.__dict__.update(engine.attributes())
         return result
+
+    def _carry_on(self, stream: RowStream) -> None:
+        """Set what is known after a call of ``partial_fit``, and from where the next goes on."""
+        self.lam_, self.certificate_, self.trace_ = stream.lam, stream.certificate(), stream.trace
+        self._stream = stream
 
     def _warm(self, engine: Engine[Any], problem: Any, solver: Any) -> None:
         """Let the engine start from an earlier fit, where an estimator offers that."""

@@ -6,7 +6,6 @@ rows of a block are scored together, and inside the block the serial algorithm r
 
 from __future__ import annotations
 
-import copy
 import time
 from typing import Any
 
@@ -16,57 +15,44 @@ from scipy import sparse
 from pegasos import _core
 from pegasos.estimators.averages import MEANS, Averages
 from pegasos.estimators.kernel_means import KernelMeans, PieceSums
-from pegasos.fit.certificate import Certificate
-from pegasos.fit.trace import Checkpoint, Trace
-from pegasos.kernels.functions import Kernel, checked_values
+from pegasos.estimators.partial_fit import RowStream, squared_feature
+from pegasos.kernels.expansion import Expansion, as_core_reads, function_values
+from pegasos.kernels.functions import Kernel
 from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers import Pegasos
 from pegasos.solvers.kernel.blocks import BLOCK_ROWS, ORDERS
 from pegasos.solvers.kernel.pegasos import Progress
-from pegasos.solvers.units import Seen, Units
+from pegasos.solvers.units import Units
 
 
-class KernelStream:
-    """What is carried from piece to piece: support vectors, their unscaled coefficients, and the counts of Pegasos.
-
-    After a fit it begins with that fit's support vectors, ``lam`` and ``rows``, as if Pegasos had seen the rows once.
-    """
+class KernelStream(RowStream):
+    """What is carried from call to call: support vectors, their unscaled coefficients, and the counts of Pegasos."""
 
     def __init__(self, kernel: Kernel, lam: float, rows: int = 0) -> None:
-        self.kernel, self.lam, self.rows = kernel, lam, rows
+        super().__init__(lam, rows)
+        self.kernel, self.evaluations = kernel, 0
         self.vectors: Any = None
         self.numbers, self.codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, len(Progress)))
-        self.t0: float | None = None
-        #: Of :class:`KernelMeans` and :class:`Seen`, as plain tuples.
-        self.averages: tuple[tuple[Any, ...], ...] | None = None
+        #: Of :class:`KernelMeans`.
         self.inner: Array | None = None
-        self.seen: tuple[float, ...] = tuple(Seen())
-        self.calls = 0
-        self.evaluations, self.seconds = 0, 0.0
-        self.trace = Trace()
 
-    def begin(self, vectors: Any, numbers: Array, codes: Array, coef: Array, b: Array) -> None:
-        """Go on from a fitted model: support vectors, their rows and classes, coefficients and biases of each part."""
-        self.vectors, self.numbers, self.codes, self.coef = vectors, numbers.astype(np.int64), codes, coef
-        self.progress = _fresh(len(coef))
+    def begin(self, machine: Expansion) -> None:
+        """Go on from a fitted machine, whose vectors are known by their numbers."""
+        assert machine.numbers is not None
+        self.vectors, self.coef = as_core_reads(machine.vectors), machine.functions
+        self.numbers, self.codes = machine.numbers.astype(np.int64), machine.codes
+        self.progress = _fresh(len(self.coef))
         self.progress[:, Progress.VISITS] = self.progress[:, Progress.STEPS] = self.rows
-        self.progress[:, Progress.BIAS] = b
-
-    def fork(self) -> KernelStream:
-        """A copy that can be carried on alone."""
-        other = copy.copy(self)
-        other.trace = Trace(self.trace)
-        return other
+        self.progress[:, Progress.BIAS] = machine.bias
 
     def step(self, problem: KernelProblem, codes: Array, options: Pegasos, seed: int) -> tuple[Array, Array]:
         """One epoch over the problem's rows, of these classes; coefficients of all support vectors, and biases."""
         began, m = time.perf_counter(), int(problem.X.shape[0])
-        B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+        B2 = squared_feature(problem)
         units = self._prepare(problem, options, B2)
-        assert self.t0 is not None
         self.coef = self.coef.copy()
         parts, threads, output = problem.parts, problem.rows.threads, options.output
         means = self._means(problem, B2) if output in MEANS else None
@@ -114,11 +100,7 @@ class KernelStream:
         self.vectors = _stacked(self.vectors, problem.X[new])
         self.numbers = np.concatenate([self.numbers, new + self.rows])
         self.codes = np.concatenate([self.codes, codes[new]])
-        self.rows += m
-        self.seconds += time.perf_counter() - began
-        inf = float("inf")
-        self.calls += 1
-        self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
+        self._record(m, primal, began)
         return shown, b
 
     def _scale(self) -> Array:
@@ -141,42 +123,25 @@ class KernelStream:
         self.progress = self.progress.copy() if len(self.progress) else _fresh(parts)
         if not len(self.coef):
             self.coef = np.zeros((parts, 0))
-        units = self._measure(problem, options, B2)
-        assert self.t0 is not None
+        part = problem.pieces[0]
+        # Some pairs of classes may have no rows yet: all rows count for them, without weights.
+        weight = part.weight if part.index is None else None
+        t0, units = self._measure(problem, options, problem.rows(0).diagonal, weight, part.y)
         if not self.rows:
             self.progress[:, Progress.BIAS] = units.start
         elif before is None:  # after a fit
-            self.coef = self.coef * (self.lam * (self.t0 + self.rows))
+            self.coef = self.coef * (self.lam * (t0 + self.rows))
             self.progress[:, Progress.TOTAL] = self.coef.sum(axis=1)
             norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads, self.coef))
             self.progress[:, Progress.NORM] = norm + B2 * self.progress[:, Progress.TOTAL] ** 2
-        elif before != self.t0:
+        elif before != t0:
             visits = self.progress[:, Progress.VISITS]
-            ratio = np.divide(self.t0 + visits, before + visits, out=np.ones(parts), where=before + visits > 0)
+            ratio = np.divide(t0 + visits, before + visits, out=np.ones(parts), where=before + visits > 0)
             self.coef = self.coef * ratio[:, None]
             self.progress[:, Progress.TOTAL] *= ratio
             self.progress[:, Progress.NORM] *= ratio**2
             if self.inner is not None and self.averages is not None:
                 self.inner = KernelMeans(Averages.of(self.averages), self.inner).rescaled(ratio).inner
-        return units
-
-    def _measure(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
-        """Set t0 with this piece's rows; as published if a user chose it."""
-        if options.t0 != "auto":
-            self.t0 = float(options.t0)
-            return Units()
-        part = problem.pieces[0]
-        # Some pairs of classes may have no rows yet: all rows count for them, without weights.
-        weight = part.weight if part.index is None else None
-        seen = Seen(*self.seen).and_these(
-            problem.rows(0).diagonal(),
-            weight,
-            part.y,
-            regression=part.loss.kind == "regression",
-            free=problem.bias == "free",
-        )
-        self.seen, units = tuple(seen), seen.units(part.loss)
-        self.t0 = options.t0_for(part.loss, seen.mean, seen.largest, B2, self.lam, units.step)
         return units
 
     def _epoch(
@@ -188,7 +153,7 @@ class KernelStream:
         size = min(int(options.batch_size), m)
         long = size > BLOCK_ROWS
         block = size if long else BLOCK_ROWS // size * size
-        radius = float(np.sqrt(problem.at_zero().max() / self.lam)) if options.projection else 0.0
+        radius = options.radius(problem, self.lam)
         raw, slopes = np.zeros((len(pieces), m)), [np.zeros(part.m) for part in pieces]
         place = [_places(part.index, m) for part in pieces]
         lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in pieces]
@@ -261,24 +226,9 @@ class KernelStream:
             return np.zeros((len(coef), shape[0]))
         self.evaluations += shape[0] * shape[1]
         if self.kernel.function is not None:
-            values = checked_values(self.kernel.function(X, self.vectors), shape, "the kernel function")
-            return np.asarray(coef @ values.astype(np.float64).T)
+            return np.asarray(coef @ function_values(self.kernel, X, self.vectors).T)
         vectors, rows = self.kernel.core(self.vectors, threads), self.kernel.core(X, threads)
         return np.asarray(vectors.scores(None, np.ascontiguousarray(coef), rows, None, threads))
-
-    def certificate(self) -> Certificate:
-        """Of the last piece: a primal value, and no lower bound."""
-        last, inf = self.trace[-1], float("inf")
-        return Certificate(
-            primal=last.primal,
-            dual=-inf,
-            gap=inf,
-            relative_gap=inf,
-            converged=False,
-            reason="not certified: the rows of earlier calls to partial_fit are gone",
-            epochs=last.epochs,
-            seconds=last.seconds,
-        )
 
 
 def _fresh(parts: int) -> Array:

@@ -6,34 +6,24 @@ import os
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from pegasos import losses
 from pegasos.estimators.base import all_or_nothing, class_probabilities
 from pegasos.estimators.linear_model import LinearModel
-from pegasos.estimators.partial_fit import Stream
+from pegasos.estimators.targets import Classifier, Encoded, Regressor, has_probabilities
 from pegasos.fit.loop import Callback
 from pegasos.losses import CrammerSinger, Loss
+from pegasos.problems.linear import LinearProblem
 from pegasos.rows.dataset import unpack
-from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes, real_targets
-from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.rows.labels import real_targets
+from pegasos.rows.views import Array, Examples, row_weights
 from pegasos.solvers import Solver
 from pegasos.util.available import available_if
 
 __all__ = ["LinearSVC", "LinearSVR"]
 
 
-def _has_probabilities(model: Any) -> bool:
-    if losses.link_of(model.loss) and model.multi_class == "ovr":
-        return True
-    name = model.loss.name if isinstance(model.loss, Loss) else model.loss
-    raise AttributeError(
-        f"predict_proba needs {losses.with_link(('margin', 'joint'))}, not {name!r}. For probabilities from this loss "
-        "wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
-    )
-
-
-class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
+class LinearSVC(Classifier, LinearModel):
     """Linear support vector classification with a duality-gap certificate for every fit.
 
     Minimises (λ/2)‖w‖² + (1/M) Σ c_i ℓ(y_i, ⟨w, x_i⟩ + b), with λ = 1/(C·M) unless ``lam`` is given; more than two
@@ -220,16 +210,9 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
-        labels = class_labels(X, y)
-        classes, codes = encode_labels(labels)
-        if len(classes) < 2:
-            raise ValueError(f"LinearSVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
-        weight = row_weights(sample_weight, self._factors(classes, codes, labels), data.m)
-        target, outputs = _targets(codes, len(classes), loss)
-        result = self._solve(self._problem(data, loss, target, outputs, weight))
-        self.classes_ = classes
-        assert result.model.W is not None
-        self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
+        encoded = self._encoded(X, y)
+        self._solve(self._classes_problem(data, loss, encoded, sample_weight))
+        self.classes_ = encoded.classes
         return self
 
     @all_or_nothing
@@ -256,24 +239,20 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        known, first = declared_classes(self, classes)
-        X, data = self._rows(X, reset=first)
-        labels = class_labels(X, y)
-        codes = class_codes(labels, known)
-        weight = row_weights(sample_weight, self._factors(known, codes, labels), data.m)
-        target, outputs = _targets(codes, len(known), loss)
-        stream = Stream() if first else self._stream
-        W, b = stream.step(self, self._problem(data, loss, target, outputs, weight))
-        self.classes_, self._stream = known, stream
-        self.coef_, self.intercept_ = self._as_attributes(W, b)
+        known = self._declared(classes)
+        X, data = self._rows(X, reset=self._stream is None)
+        self._fit_piece(self._classes_problem(data, loss, self._encoded(X, y, known), sample_weight))
+        self.classes_ = known
         return self
 
-    def _factors(self, classes: Array, codes: Array, labels: Array) -> Array | None:
-        """The weight of every row's class."""
-        factors = class_factors(self.class_weight, classes, labels)
-        return None if factors is None else factors[codes]
+    def _classes_problem(self, data: Examples, loss: Loss, y: Encoded, sample_weight: Any) -> LinearProblem:
+        """The problem of rows with these labels: two classes are ±1, unless they are scored jointly."""
+        weight = row_weights(sample_weight, None if y.factors is None else y.factors[y.codes], data.m)
+        if len(y.classes) == 2 and loss.kind != "joint":
+            return self._problem(data, loss, 2.0 * y.codes - 1.0, 1, weight)
+        return self._problem(data, loss, np.ascontiguousarray(y.codes), len(y.classes), weight)
 
-    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
         if len(W) == 2:  # two classes scored jointly: what counts is the difference
             return W[1:] - W[:1], b[1:] - b[:1]
         if self._loss().kind == "joint" and self.intercept != "feature":
@@ -291,12 +270,16 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""
-        y, sample_weight = unpack(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
+    def _has_probabilities(self) -> bool:
+        if losses.link_of(self.loss) and self.multi_class == "ovr":
+            return True
+        name = self.loss.name if isinstance(self.loss, Loss) else self.loss
+        raise AttributeError(
+            f"predict_proba needs {losses.with_link(('margin', 'joint'))}, not {name!r}. For probabilities from this "
+            "loss wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        )
 
-    @available_if(_has_probabilities)
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for the log and multinomial losses; one-vs-rest probabilities are normalised."""
         from scipy.special import softmax  # takes as long to import as all the rest of this module
@@ -306,14 +289,8 @@ class LinearSVC(ClassifierMixin, LinearModel):  # type: ignore[misc]
             return np.asarray(softmax(scores, axis=1))
         return class_probabilities(scores)
 
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
 
-
-class LinearSVR(RegressorMixin, LinearModel):  # type: ignore[misc]
+class LinearSVR(Regressor, LinearModel):
     """Linear support vector regression, and other convex regression losses, with a certificate for every fit.
 
     Minimises (λ/2)‖w‖² + (1/M) Σ c_i ℓ(y_i, ⟨w, x_i⟩ + b), with λ = 1/(C·M) unless ``lam`` is given.
@@ -399,12 +376,8 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_number("epsilon", low=0, strict=False)
-
-    def _loss(self) -> Loss:
-        return losses.resolve(self.loss, ("regression",), "LinearSVR", epsilon=self.epsilon)
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
+        return W[0], b
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -418,11 +391,8 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
-        target = real_targets(X, y)
         weight = row_weights(sample_weight, None, data.m)
-        result = self._solve(self._problem(data, loss, target, 1, weight))
-        assert result.model.W is not None
-        self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
+        self._solve(self._problem(data, loss, real_targets(X, y), 1, weight))
         return self
 
     @all_or_nothing
@@ -439,33 +409,11 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        first = not hasattr(self, "_stream")
-        X, data = self._rows(X, reset=first)
-        target = real_targets(X, y)
+        X, data = self._rows(X, reset=self._stream is None)
         weight = row_weights(sample_weight, None, data.m)
-        stream = Stream() if first else self._stream
-        W, b = stream.step(self, self._problem(data, loss, target, 1, weight))
-        self._stream = stream
-        self.coef_, self.intercept_ = self._as_attributes(W, b)
+        self._fit_piece(self._problem(data, loss, real_targets(X, y), 1, weight))
         return self
-
-    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
-        return W[0], b
 
     def predict(self, X: Any) -> Array:
         """⟨w, x⟩ + b for every row."""
         return self._scores(X)[:, 0]
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
-        y, sample_weight = unpack(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
-
-def _targets(codes: Array, n_classes: int, loss: Loss) -> tuple[Array, int]:
-    """What the problem's targets are: ±1 for two classes, else class indices; and how many outputs there are."""
-    if loss.kind == "joint":
-        return np.ascontiguousarray(codes), n_classes
-    if n_classes == 2:
-        return 2.0 * codes - 1.0, 1
-    return np.ascontiguousarray(codes), n_classes

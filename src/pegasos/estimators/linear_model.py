@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -29,6 +29,16 @@ from pegasos.util.memory import check_weights_fit
 from pegasos.util.threads import thread_count
 
 
+class LastFit(TypedDict):
+    """What is kept of a fit for ``warm_start``: shape of the problem, solver and its state, dual variables, biases."""
+
+    shape: tuple[int, int, int]
+    solver: Solver
+    state: dict[str, Any] | None
+    u: Array | None
+    b: Array
+
+
 class LinearModel(Estimator):
     """Base of the linear estimators; not public."""
 
@@ -41,6 +51,9 @@ class LinearModel(Estimator):
 
     coef_: Array
     intercept_: Array
+    _stream: Stream | None = None
+    #: What ``warm_start`` starts from.
+    _last_fit: LastFit | None = None
 
     # --- checking ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +84,8 @@ class LinearModel(Estimator):
             threads=thread_count(self.n_jobs),
         )
 
-    def _solve(self, problem: LinearProblem) -> Result[Weights]:
+    def _solve(self, problem: LinearProblem) -> None:
+        """Fit the model to a problem."""
         solver = solvers.resolve(self.solver)
         solver.check(problem, self._intercept_word)
 
@@ -92,15 +106,26 @@ class LinearModel(Estimator):
         self.lam_ = problem.lam
         self.n_iter_ = int(np.ceil(result.certificate.epochs))
         self._stream = Stream(problem.lam, problem.examples.m)
-        return result
+        assert result.model.W is not None
+        self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
 
-    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Any]:
+    def _fit_piece(self, problem: LinearProblem) -> None:
+        """One epoch of a stochastic sub-gradient method on the rows of a problem, going on from earlier calls."""
+        stream = Stream(problem.lam) if self._stream is None else self._stream.fork()
+        if stream.rows and stream.last is None:
+            stream.begin(np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_), problem.outputs)
+        W, b = stream.step(replace(problem, lam=stream.lam), self.solver, self._intercept_word, self._seed())
+        self._carry_on(stream)
+        self.n_iter_ = stream.calls
+        self.coef_, self.intercept_ = self._as_attributes(W, b)
+
+    def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
         """Weights and biases in the shapes of ``coef_`` and ``intercept_``."""
         raise NotImplementedError
 
     def _warm(self, engine: Engine[Weights], problem: LinearProblem, solver: Solver) -> None:
         """Start from the last fit if it was of the same shape."""
-        last = getattr(self, "_last_fit", None) if self.warm_start else None
+        last = self._last_fit if self.warm_start else None
         if last is None or last["shape"] != (problem.examples.m, problem.examples.n, problem.outputs):
             return
         if last["state"] is not None and last["solver"] == solver:
@@ -110,7 +135,7 @@ class LinearModel(Estimator):
 
     def _remember(self, result: Result[Weights], solver: Solver, problem: LinearProblem) -> None:
         if not self.warm_start:
-            self.__dict__.pop("_last_fit", None)
+            self._last_fit = None
             return
         # Only the stochastic sub-gradient methods continue their steps; the others start from the dual point.
         resumes = isinstance(solver, solvers.Pegasos | solvers.Norma | solvers.SGD)

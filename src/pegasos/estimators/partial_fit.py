@@ -1,10 +1,10 @@
-"""``partial_fit``: Pegasos over rows that come in pieces and are then forgotten."""
+"""``partial_fit``: Pegasos over rows that come in calls and are then forgotten; what all have in common, and linear."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import Options
 from pegasos.fit.trace import Checkpoint, Trace
 from pegasos.losses import Loss
+from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array, check_weights
 from pegasos.solvers import SGD, Norma, Pegasos, Solver
@@ -25,101 +26,114 @@ from pegasos.solvers.units import Seen, Units
 DEFAULT = {False: Pegasos(), True: Pegasos(output="suffix")}
 
 
-class Stream:
-    """What is carried from piece to piece: weights and biases, and how many rows, steps and calls there were.
+class RowStream:
+    """What is carried from call to call, of linear and kernel machines: how many rows and calls there were, and λ.
 
-    After a fit it begins with that fit's weights, ``lam`` and ``rows``, as if Pegasos had seen the rows once.
+    After a fit it begins with that fit's ``lam`` and ``rows``, as if Pegasos had seen the rows once.
     """
 
-    def __init__(self, lam: float | None = None, rows: int = 0) -> None:
-        self.lam = lam
-        self.rows = rows
-        self.steps, self.calls = float(rows), 0
-        self.last: tuple[Array, Array] | None = None
+    def __init__(self, lam: float, rows: int = 0) -> None:
+        self.lam, self.rows, self.calls = lam, rows, 0
+        self.t0: float | None = None
         #: Of :class:`Averages` and :class:`Seen`, as plain tuples.
         self.averages: tuple[tuple[Any, ...], ...] | None = None
-        self.t0: float | None = None
         self.seen: tuple[float, ...] = tuple(Seen())
-        self.seconds = 0.0
-        self.trace = Trace()
+        self.seconds, self.trace = 0.0, Trace()
 
-    def step(self, model: Any, problem: LinearProblem) -> tuple[Array, Array]:
-        """One epoch over the problem's rows; sets the model's certificate and trace and returns weights and biases."""
-        began = time.perf_counter()
-        if self.lam is None:
-            self.lam = problem.lam
-        problem = replace(problem, lam=self.lam)
-        solver = stream_solver(model.solver, problem.loss)
-        intercept = model.intercept if model.fit_intercept else "none"
-        if intercept == "search":
-            raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
-        solver.check(problem, intercept)
-        seen, units, t0 = self._measure(solver, problem)
-        engine = solver.engine_with(problem, Options(intercept, model._seed() + self.rows), units, t0 + self.rows)
-        if solver.output in MEANS:
-            engine.select("average")
-        before = self._weights_so_far(model, problem)
-        self._begin(engine, *before, problem.lam * (t0 + self.rows) if isinstance(solver, Pegasos) else 1.0)
-        while engine.epochs < 1.0:
-            engine.advance()
-        averages = self._averaged(engine, solver.output, before)
-        last = engine.model()
-        W, b = last if averages is None else averages.mean(solver.output)
-        check_weights(W, b)
-        self.t0, self.seen, self.last = t0, tuple(seen), last
-        self.averages = None if averages is None else averages.plain()
-        self.rows += problem.examples.m
-        self.steps = float(engine.lanes.solvers[0].state()["steps"][0])
+    def fork(self) -> Self:
+        """A copy that can be carried on alone: a call that fails leaves the stream as it was."""
+        other = type(self).__new__(type(self))
+        other.__dict__ |= vars(self) | {"trace": self.trace[:]}
+        return other
+
+    def _measure(
+        self,
+        problem: LinearProblem | KernelProblem,
+        solver: Solver,
+        norms: Callable[[], Array],
+        weight: Array | None,
+        y: Array,
+    ) -> tuple[float, Units]:
+        """Set t0 and return it, with the units of the targets so far; as published if a user chose that."""
+        if not isinstance(solver, Pegasos) or solver.t0 != "auto":
+            self.t0 = float(solver.t0) if isinstance(solver, Pegasos) else 0.0
+            return self.t0, Units()
+        loss, regression = problem.loss, problem.loss.kind == "regression"
+        seen = Seen(*self.seen).and_these(norms(), weight, y, regression=regression, free=problem.bias == "free")
+        self.seen, units = tuple(seen), seen.units(loss)
+        self.t0 = solver.t0_for(loss, seen.mean, seen.largest, squared_feature(problem), self.lam, units.step)
+        return self.t0, units
+
+    def _record(self, rows: int, primal: float, began: float) -> None:
+        """Count a call, which began at this time, and the objective on its rows."""
+        self.rows += rows
         self.calls += 1
-        # The best bias for these rows alone would ignore the rows before: keep the one that was learnt.
-        penalty = problem.penalty(problem.squared_norms_of(W), b)
-        primal = float(np.sum(penalty + problem.mean_losses(problem.scores(W, b))))
         self.seconds += time.perf_counter() - began
         inf = float("inf")
         self.trace.append_thinned(Checkpoint(float(self.calls), self.seconds, primal, -inf, inf, inf))
-        model.trace_ = self.trace
-        model.lam_, model.n_iter_ = self.lam, self.calls
-        model.certificate_ = Certificate(
-            primal=primal,
+
+    def certificate(self) -> Certificate:
+        """Of the last call: a primal value, and no lower bound."""
+        last, inf = self.trace[-1], float("inf")
+        return Certificate(
+            primal=last.primal,
             dual=-inf,
             gap=inf,
             relative_gap=inf,
             converged=False,
             reason="not certified: the rows of earlier calls to partial_fit are gone",
-            epochs=float(self.calls),
-            seconds=self.seconds,
+            epochs=last.epochs,
+            seconds=last.seconds,
         )
-        return W, b
 
-    def _measure(self, solver: Solver, problem: LinearProblem) -> tuple[Seen, Units, float]:
-        """What is known with this piece, and what it makes of the step size; as published if a user chose that."""
-        if not isinstance(solver, Pegasos) or solver.t0 != "auto":
-            return Seen(*self.seen), Units(), float(solver.t0) if isinstance(solver, Pegasos) else 0.0
-        seen = Seen(*self.seen).and_these(
-            problem.examples.squared_norms,
-            problem.weight,
-            problem.target,
-            regression=problem.loss.kind == "regression",
-            free=problem.bias == "free",
+
+class Stream(RowStream):
+    """That of linear machines: with the last weights and biases, and the steps so far."""
+
+    def __init__(self, lam: float, rows: int = 0) -> None:
+        super().__init__(lam, rows)
+        self.steps = float(rows)
+        self.last: tuple[Array, Array] | None = None
+
+    def begin(self, W: Array, b: Array, outputs: int) -> None:
+        """Go on from a fitted model; two classes that are scored jointly were kept as their difference."""
+        if len(W) < outputs:
+            W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
+        self.last = W, b
+
+    def step(self, problem: LinearProblem, given: str | Solver, intercept: str, seed: int) -> tuple[Array, Array]:
+        """One epoch over the problem's rows; the weights and biases that it leads to."""
+        began, m = time.perf_counter(), problem.examples.m
+        solver = stream_solver(given, problem.loss)
+        if intercept == "search":
+            raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
+        solver.check(problem, intercept)
+        t0, units = self._measure(
+            problem, solver, lambda: problem.examples.squared_norms, problem.weight, problem.target
         )
-        units, B2 = seen.units(problem.loss), problem.feature**2 if problem.bias == "feature" else 0.0
-        return seen, units, solver.t0_for(problem.loss, seen.mean, seen.largest, B2, problem.lam, units.step)
-
-    def _weights_so_far(self, model: Any, problem: LinearProblem) -> tuple[Array, Array]:
-        """The last iterate, of earlier pieces or of a fit."""
-        if self.last is not None:
-            W, b = self.last
-        elif self.rows:
-            W, b = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
-            if len(W) < problem.outputs:  # two classes scored jointly were kept as their difference
-                W, b = np.concatenate([-W / 2, W / 2]), np.concatenate([-b / 2, b / 2])
-        else:
-            return np.zeros((problem.outputs, problem.examples.n)), np.zeros(problem.outputs)
-        if len(W) != problem.outputs:
+        engine = solver.engine_with(problem, Options(intercept, seed + self.rows), units, t0 + self.rows)
+        if solver.output in MEANS:
+            engine.select("average")
+        if self.last is None:
+            self.last = np.zeros((problem.outputs, problem.examples.n)), np.zeros(problem.outputs)
+        elif len(self.last[0]) != problem.outputs:
             raise ValueError("the loss scores the classes otherwise than that of earlier calls; fit anew")
+        W, b = self.last
+        self._restore(engine, W, b, problem.lam * (t0 + self.rows) if isinstance(solver, Pegasos) else 1.0)
+        while engine.epochs < 1.0:
+            engine.advance()
+        averages = self._averaged(engine, solver.output, self.last)
+        self.last = engine.model()
+        W, b = self.last if averages is None else averages.mean(solver.output)
+        check_weights(W, b)
+        self.averages = None if averages is None else averages.plain()
+        self.steps = float(engine.lanes.solvers[0].state()["steps"][0])
+        # The best bias for these rows alone would ignore the rows before: keep the one that was learnt.
+        penalty = problem.penalty(problem.squared_norms_of(W), b)
+        self._record(m, float(np.sum(penalty + problem.mean_losses(problem.scores(W, b)))), began)
         return W, b
 
-    def _begin(self, engine: SubgradientEngine, W: Array, b: Array, scale: float) -> None:
+    def _restore(self, engine: SubgradientEngine, W: Array, b: Array, scale: float) -> None:
         """Put the C++ solvers at these weights and biases: w = v/scale, columns outermost, lanes padded."""
         if not self.rows:
             return
@@ -150,6 +164,11 @@ class Stream:
         else:
             earlier = Averages.of(self.averages)
         return earlier.after(engine.problem.examples.m, np.full(len(b), steps - self.steps), steps * W, steps * b)
+
+
+def squared_feature(problem: LinearProblem | KernelProblem) -> float:
+    """The square of the constant feature that the bias is learnt by; 0: there is none."""
+    return problem.feature**2 if problem.bias == "feature" else 0.0
 
 
 def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | SGD:

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from pegasos import losses
-from pegasos.estimators.absent_classes import Functions, alone, with_absent
+from pegasos.estimators.absent_classes import alone, with_absent
 from pegasos.estimators.base import all_or_nothing, class_probabilities
-from pegasos.estimators.kernel_model import KernelModel, biases, finite_scores, no_finite_score, takes_rows
-from pegasos.estimators.kernel_partial_fit import KernelStream
+from pegasos.estimators.kernel_model import KernelModel, takes_rows
+from pegasos.estimators.multiclass import parts_of
+from pegasos.estimators.targets import Classifier, has_probabilities
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.loop import Callback
 from pegasos.fit.trace import Trace
+from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.functions import Kernel, KernelFunction
 from pegasos.kernels.pairs import PairMachine
 from pegasos.losses import Loss
-from pegasos.problems.kernel import Coefficients
-from pegasos.problems.pair_parts import PairParts
-from pegasos.problems.pairs import PairTable
 from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
-from pegasos.rows.labels import class_codes, class_factors, class_labels, declared_classes
-from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.rows.views import Array, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.available import available_if
-from pegasos.util.threads import thread_count
-
-
-def _has_probabilities(model: Any) -> bool:
-    linked = losses.link_of(model.loss) == "sigmoid"
-    several = len(getattr(model, "classes_", ())) > 2
-    if linked and (model.multi_class == "ovr" or not several):
-        return True
-    wanted = losses.with_link(("margin",))
-    needs = f"predict_proba needs {wanted}, and multi_class='ovr' if there are more than two classes"
-    if linked:
-        raise AttributeError(f"{needs}: there are {len(model.classes_)}. Fit with multi_class='ovr'.")
-    what = f"{needs}, or for" if "loss" in model.get_params(deep=False) else "For"
-    raise AttributeError(
-        f"{what} probabilities from any model: wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
-    )
 
 
 def _counts(steps: Sequence[int] | Array) -> Array:
@@ -54,26 +33,7 @@ def _counts(steps: Sequence[int] | Array) -> Array:
     return np.clip(np.array(steps, dtype=np.int64), 1, np.iinfo(np.int32).max).astype(np.int32)
 
 
-def _with_columns(table: Array, used: Array) -> Array:
-    """A table without some of its columns, which it is given up for: of half a million pairs it fills the memory."""
-    count = int(np.count_nonzero(used))
-    if count == table.shape[1]:
-        return table
-    if count < 0.8 * table.shape[1]:
-        return table.take(np.flatnonzero(used), axis=1)
-    flat = table.reshape(-1)
-    for k, line in enumerate(table):
-        flat[k * count : (k + 1) * count] = line[used]
-    return flat[: len(table) * count].reshape(len(table), count)
-
-
-def _support_columns(table: Array, codes: Array) -> tuple[Array, Array]:
-    """What a table, its columns sorted by class, has other than zeros, and the rows of that; the table is given up."""
-    used = np.asarray(table.any(axis=0))
-    return _with_columns(table, used), np.argsort(codes, kind="stable")[used]
-
-
-class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
+class SVC(Classifier, KernelModel):
     """Support vector classification with kernels, and a duality-gap certificate for every fit.
 
     Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is the hinge loss unless
@@ -206,8 +166,6 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
     True
     """
 
-    n_support_: Array
-
     def __init__(
         self,
         *,
@@ -306,12 +264,8 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
         X = self._matrix(X, reset=True)
-        labels = class_labels(X, y)
-        classes, codes = encode_labels(labels)
-        if len(classes) < 2:
-            raise ValueError(f"SVC needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
+        classes, codes, factors = self._encoded(X, y)
         given = row_weights(sample_weight, None, X.shape[0])
-        factors = class_factors(self.class_weight, classes, labels)
         factors = np.ones(len(classes)) if factors is None else factors
         weight = factors[codes] if given is None else given * factors[codes]
         present = np.flatnonzero(np.bincount(codes, weights=weight, minlength=len(classes)))
@@ -319,71 +273,40 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
             raise ValueError("sample_weight and class_weight leave no row any weight")
         kernel = self._resolved(X, given)
         total = float(X.shape[0] if given is None else given.sum())
-        lam, shape = self._lam(total), X.shape
-        self.classes_, self.class_weight_ = classes, factors
-        if len(present) == len(classes):
-            self._fit_classes(X, codes, weight, kernel, lam, total, loss)
-            return self
-        # Rows of classes without weight are no part of the problem, and their machines none that could be solved.
-        rows = np.flatnonzero(np.isin(codes, present))
-        part = np.ascontiguousarray(X[np.ix_(rows, rows)]) if kernel.name == "precomputed" else X[rows]
-        self.classes_, inner = classes[present], np.searchsorted(present, codes[rows])
-        if len(present) == 1:
-            self._fit_one_class(part, inner, weight[rows], kernel, lam, total, loss)
+        lam, shape, k, rows = self._lam(total), X.shape, len(present), np.arange(len(codes))
+        if k < len(classes):
+            # Rows of classes without weight are no part of the problem, and their machines none that could be solved.
+            rows = np.flatnonzero(np.isin(codes, present))
+            X = np.ascontiguousarray(X[np.ix_(rows, rows)]) if kernel.name == "precomputed" else X[rows]
+            codes, weight = np.searchsorted(present, codes[rows]), weight[rows]
+        C = 1.0 / (lam * total)
+        parts = parts_of(codes, k, weight, loss, C, one_vs_rest=self.multi_class == "ovr")
+        if k == 1 and self._bias() == "free":
+            machine, steps = self._fit_bias(X, kernel, parts[0], lam, total)
         else:
-            self._fit_classes(part, inner, weight[rows], kernel, lam, total, loss)
-        self._add_classes(classes, present, rows)
-        self.shape_fit_ = shape
+            machine, steps = self._solve(self._problem(X, kernel, parts, lam, total), codes, k)
+        self.n_iter_ = _counts(steps)
+        if k < len(classes):
+            one_vs_rest = self.multi_class == "ovr"
+            machine, self.n_iter_ = with_absent(
+                machine, self.n_iter_, present, rows, len(classes), one_vs_rest=one_vs_rest
+            )
+        self._keep(machine)
+        self.classes_, self.class_weight_, self.shape_fit_ = classes, factors, shape
         return self
 
-    def _fit_classes(
-        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
-    ) -> None:
-        """Fit the machines of ``classes_``, all of which have weight."""
-        pieces = self._pieces(codes, len(self.classes_), weight, 1.0 / (lam * total), loss)
-        problem = self._problem(X, kernel, pieces, lam, total)
-
-        def table(model: Coefficients) -> Array:
-            if isinstance(model, PairTable):
-                return model.coef
-            return self._table(codes, problem.pieces, problem.split(model.coef))
-
-        result = self._solve(problem, lambda model: _support_columns(table(model).copy(), codes))
-        self._lay_out(X, codes, table(result.model), biases(result))
-        self.n_iter_ = _counts(result.engine.steps)
-
-    def _fit_one_class(
-        self, X: Any, codes: Array, weight: Array, kernel: Kernel, lam: float, total: float, loss: Loss
-    ) -> None:
-        """Fit a machine for which all rows, of the one class that has weight, are positive."""
-        part = Part(None, np.ones(X.shape[0]), weight, loss, 1.0 / (lam * total))
-        if self._bias() != "free":
-            problem = self._problem(X, kernel, [part], lam, total)
-            result = self._solve(problem, lambda model: _support_columns(model.coef[None].copy(), codes))
-            self._lay_out(X, codes, result.model.coef[None], biases(result))
-            self.n_iter_ = _counts(result.engine.steps)
-            return
-        # A bias of its own fits them without weights; 0 is a lower bound of every problem.
+    def _fit_bias(
+        self, X: Any, kernel: Kernel, part: Part, lam: float, total: float
+    ) -> tuple[Expansion, Sequence[int] | Array]:
+        """The machine of the one class that has weight: a bias of its own fits its rows without coefficients."""
         bias, P, reached = alone(part, total)
-        reason = "only one class has weight"
-        gap = 0.0 if P == 0 else 1.0
-        self.certificate_, self.trace_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,)), Trace()
-        self.lam_, self.fit_status_, self.n_kernel_evaluations_ = lam, int(not reached), 0
-        self._gamma, self._stream = kernel.gamma, KernelStream(kernel, lam, X.shape[0])
-        self._lay_out(X, codes, np.zeros((1, X.shape[0])), np.array([bias]))
-        self.n_iter_ = np.ones(1, dtype=np.int32)
-
-    def _add_classes(self, classes: Array, present: Array, rows: Array) -> None:
-        """Make what was fitted on some rows, of the classes ``present``, a machine of all classes."""
-        found = Functions(self._dense_coefficients(), self.intercept_, self.n_iter_)
-        one_vs_rest = self.multi_class == "ovr"
-        every = with_absent(found, self.n_support_, present, len(classes), one_vs_rest=one_vs_rest)
-        self.dual_coef_ = self._like_rows(every.coef, self.support_vectors_)
-        self.intercept_, self.n_iter_ = every.bias, every.steps
-        sizes = np.zeros(len(classes), dtype=np.int32)
-        sizes[present] = self.n_support_
-        self.n_support_, self.classes_ = sizes, classes
-        self.support_ = rows[self.support_].astype(np.int32)
+        # 0 is a lower bound of every problem.
+        reason, gap = "only one class has weight", 0.0 if P == 0 else 1.0
+        self.certificate_ = Certificate(P, 0.0, P, gap, reached, reason, 0.0, 0.0, (P,), (0.0,))
+        self.trace_ = Trace()
+        self._count_fit(X.shape, kernel, lam, self.certificate_, 0)
+        codes, nothing = np.zeros(X.shape[0], dtype=np.int64), np.zeros((1, X.shape[0]))
+        return Expansion.of_rows(kernel, X, codes, 1, nothing, np.array([bias])), [0]
 
     @available_if(takes_rows)
     @all_or_nothing
@@ -411,103 +334,22 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        known, first = declared_classes(self, classes)
-        if not first and len(known) > 2 and self._one_vs_rest != (self.multi_class == "ovr"):
+        known, ovr = self._declared(classes), self.multi_class == "ovr"
+        if self._stream is not None and len(known) > 2 and (self.dual_coef_.shape[0] == len(known)) != ovr:
             raise ValueError(f"multi_class={self.multi_class!r} is not what earlier calls had; fit anew")
-        X = self._matrix(X, reset=first)
-        labels = class_labels(X, y)
-        codes = class_codes(labels, known)
-        factors = class_factors(self.class_weight, known, labels)
+        X = self._matrix(X, reset=self._stream is None)
+        _, codes, factors = self._encoded(X, y, known)
         factors = np.ones(len(known)) if factors is None else factors
         given = row_weights(sample_weight, None, X.shape[0])
-        weight = factors[codes] if given is None else given * factors[codes]
-        stream, problem = self._stream_on(X, lambda C: self._pieces(codes, len(known), weight, C, loss), given)
-        coef, b = self._stream_step(stream, problem, codes)
+        weight, k = factors[codes] if given is None else given * factors[codes], len(known)
+        calls = self._fit_piece(X, lambda C: parts_of(codes, k, weight, loss, C, one_vs_rest=ovr), given, codes, k)
         self.classes_, self.class_weight_ = known, factors
-        everything = [Part(None, part.y, part.weight, loss, part.C) for part in problem.pieces]
-        table = self._table(stream.codes, everything, list(coef))
-        self._lay_out(stream.vectors, stream.codes, table, b, stream.numbers)
-        self.n_iter_ = np.full(problem.parts, stream.calls, dtype=np.int32)
+        self.n_iter_ = np.full(len(self.intercept_), calls, dtype=np.int32)
         return self
-
-    def _fitted(self) -> tuple[Array, Array]:
-        return self._pair_coefficients(), np.repeat(np.arange(len(self.classes_)), self.n_support_)
-
-    def _pieces(self, codes: Array, n_classes: int, weight: Array, C: float, loss: Loss) -> Sequence[Part]:
-        """A part for each pair of classes, or for each class.
-
-        Of two classes the second is positive, of a pair of several the first.
-        """
-        weight = np.ascontiguousarray(weight)
-        if n_classes == 2:
-            return [Part(None, np.where(codes == 1, 1.0, -1.0), weight, loss, C)]
-        if self.multi_class == "ovr":
-            return [Part(None, np.where(codes == k, 1.0, -1.0), weight, loss, C) for k in range(n_classes)]
-        return PairParts(codes, n_classes, weight, loss, C)
-
-    def _table(self, codes: Array, pieces: Sequence[Part], coefs: list[Array]) -> Array:
-        """Coefficients of all parts as scikit-learn has them, a column for each row, sorted by class."""
-        k = len(self.classes_)
-        if k == 2 or self.multi_class == "ovr":
-            table = np.stack(coefs)
-        else:
-            table = np.zeros((k - 1, len(codes)))
-            for (i, j), part, coef in zip(combinations(range(k), 2), pieces, coefs, strict=True):
-                index = np.arange(len(codes)) if part.index is None else part.index
-                own, other = codes[index] == i, codes[index] == j
-                table[j - 1, index[own]] = coef[own]
-                table[i, index[other]] = coef[other]
-        return table.take(np.argsort(codes, kind="stable"), axis=1)
-
-    def _lay_out(self, X: Any, codes: Array, table: Array, b: Array, numbers: Array | None = None) -> None:
-        """Keep what a table of coefficients has other than zeros; ``numbers`` are those of the rows, unless 0, 1, …"""
-        coef, support = _support_columns(table, codes)
-        self._keep_support(X, support, numbers)
-        self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_)).astype(np.int32)
-        self.dual_coef_ = self._like_rows(coef, X)
-        self.intercept_ = b
-        self.__dict__.pop("_tie_order", None)
 
     def _pair_machine(self) -> PairMachine:
         """The decision functions of all pairs of several classes."""
-        dual = np.ascontiguousarray(self._dense_coefficients(), dtype=np.float64)
-        bias = np.ascontiguousarray(self.intercept_, dtype=np.float64)
-        return PairMachine(dual, self.n_support_, bias, self._rank, thread_count(self.n_jobs))
-
-    @property
-    def _in_pairs(self) -> bool:
-        """Whether several classes are compared in pairs."""
-        return len(self.classes_) > 2 and not self._one_vs_rest
-
-    @property
-    def _rank(self) -> Array:
-        """Which of several classes that win equally often is predicted: the one of least rank.
-
-        The first of ``classes_``; of a model of LIBSVM's, the first in its file.
-        """
-        order = getattr(self, "_tie_order", None)
-        ranks = np.arange(len(self.classes_), dtype=np.int64)
-        return ranks if order is None else np.argsort(order)
-
-    def _pair_coefficients(self) -> Array:
-        """Coefficients of all support vectors in each decision function, of a pair of classes or of a class."""
-        return self._pair_machine().table() if self._in_pairs else self._dense_coefficients()
-
-    @property
-    def _one_vs_rest(self) -> bool:
-        """Whether each of several classes has a decision function."""
-        return len(self.classes_) > 2 and self.dual_coef_.shape[0] == len(self.classes_)
-
-    @property
-    def coef_(self) -> Any:
-        """Weights of the decision functions, for ``kernel="linear"``."""
-        if self.kernel != "linear":
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        check_is_fitted(self)
-        if self._in_pairs:
-            vectors: Any = self.support_vectors_
-            return self._like_rows(self._pair_machine().weights(vectors), vectors)
-        return self.dual_coef_ @ self.support_vectors_
+        return self._machine().pairs
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n_samples,) for two classes (positive: the second), else a column for each class or pair.
@@ -516,67 +358,48 @@ class SVC(ClassifierMixin, KernelModel):  # type: ignore[misc]
         ``decision_function_shape="ovr"`` a class's score is the number of classes it wins against, and a fraction that
         says by how much.
         """
-        check_is_fitted(self)
-        if self._in_pairs and self.decision_function_shape == "ovr":
-            return finite_scores(np.concatenate([*self._voted(X, PairMachine.decisions)]))
-        scores = self._pair_scores(X)
+        machine = self._machine()
+        if machine.in_pairs and self.decision_function_shape == "ovr":
+            return machine.decisions(self._blocks(X, machine.block_rows(votes=True)))
+        scores = machine.scores(self._blocks(X, machine.block_rows()))
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _pair_scores(self, X: Any) -> Array:
-        """Of every row and decision function."""
-        check_is_fitted(self)
-        if self._in_pairs:
-            return finite_scores(np.concatenate([*self._voted(X, PairMachine.scores)]))
-        return self._scores(X, self._dense_coefficients()) + self.intercept_
-
-    def _voted(self, X: Any, decide: Callable[[PairMachine, Array, int], Any]) -> Iterator[Any]:
-        """What ``decide`` makes of the kernel values of each block of rows."""
-        machine = self._pair_machine()
-        values = self._kernel_values(machine.largest_norm)
-        wide = len(machine.bias) if decide is PairMachine.scores else 0
-        for _, block in self._blocks(X, max(wide, 4 * self.dual_coef_.shape[1])):
-            yield decide(machine, values(block), block.shape[0])
 
     def predict(self, X: Any) -> Array:
         """The class label of every row.
 
         Of several classes the one that wins most often against others, or has the highest score for one-vs-rest.
         """
-        check_is_fitted(self)
-        k = len(self.classes_)
+        machine = self._machine()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if self.break_ties and k > 2:
+        if self.break_ties and len(self.classes_) > 2:
             return np.asarray(self.classes_[self.decision_function(X).argmax(axis=1)])
-        if not self._in_pairs:
-            return self._labels(self._pair_scores(X))
-        codes, first = [], 0
-        for found, bad in self._voted(X, PairMachine.winners):
-            if bad >= 0:
-                raise no_finite_score(first + bad)
-            codes.append(found)
-            first += len(found)
-        return np.asarray(self.classes_[np.concatenate(codes)])
+        if not machine.in_pairs:
+            return self._labels(machine.scores(self._blocks(X, machine.block_rows())))
+        return np.asarray(self.classes_[machine.winners(self._blocks(X, machine.block_rows(votes=True)))])
+
+    def _pair_scores(self, X: Any) -> Array:
+        """Of every row and decision function, whatever ``decision_function_shape`` says."""
+        return self._scores(X)
 
     def _labels(self, scores: Array) -> Array:
         """The labels that the scores of all decision functions mean."""
-        if len(self.classes_) == 2:
-            return np.asarray(self.classes_[(scores[:, 0] > 0).astype(int)])
-        codes = scores.argmax(axis=1) if self._one_vs_rest else self._pair_machine().winners_by(scores)
-        return np.asarray(self.classes_[codes])
+        return np.asarray(self.classes_[self._machine().classes_by(scores)])
 
-    @available_if(_has_probabilities)
+    def _has_probabilities(self) -> bool:
+        linked, classes = losses.link_of(self.loss) == "sigmoid", vars(self).get("classes_", ())
+        if linked and (self.multi_class == "ovr" or len(classes) <= 2):
+            return True
+        wanted = losses.with_link(("margin",))
+        needs = f"predict_proba needs {wanted}, and multi_class='ovr' if there are more than two classes"
+        if linked:
+            raise AttributeError(f"{needs}: there are {len(classes)}. Fit with multi_class='ovr'.")
+        what = f"{needs}, or for" if "loss" in self.get_params(deep=False) else "For"
+        raise AttributeError(
+            f"{what} probabilities from any model: wrap the estimator in sklearn.calibration.CalibratedClassifierCV."
+        )
+
+    @available_if(has_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, for ``loss="log"``; of more than two classes for ``multi_class="ovr"``, normalised."""
         return class_probabilities(self.decision_function(X))
-
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithm of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The share of rows whose label is predicted rightly; a :class:`~pegasos.io.Dataset` brings its labels."""
-        y, sample_weight = unpack(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))

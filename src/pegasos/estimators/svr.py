@@ -6,16 +6,13 @@ import os
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
-from pegasos import losses
 from pegasos.estimators.base import all_or_nothing
-from pegasos.estimators.kernel_model import KernelModel, biases, takes_rows
+from pegasos.estimators.kernel_model import KernelModel, takes_rows
+from pegasos.estimators.targets import Regressor
 from pegasos.fit.loop import Callback
 from pegasos.kernels.functions import KernelFunction
 from pegasos.losses import Loss
-from pegasos.problems.kernel import Coefficients
 from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import real_targets
@@ -24,7 +21,7 @@ from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.available import available_if
 
 
-class SVR(RegressorMixin, KernelModel):  # type: ignore[misc]
+class SVR(Regressor, KernelModel):
     """Support vector regression with kernels, and a duality-gap certificate for every fit.
 
     Minimises ½‖w‖² + C Σ c_i ℓ(y_i, ⟨w, φ(x_i)⟩ + b), where ⟨φ(a), φ(x)⟩ = K(a, x) and ℓ is
@@ -137,19 +134,13 @@ n_features_in_, feature_names_in_
         X = self._matrix(X, reset=True)
         target = real_targets(X, y)
         given = row_weights(sample_weight, None, X.shape[0])
-        weight = np.ones(X.shape[0]) if given is None else given
-        kernel = self._resolved(X, given)
-        total = float(weight.sum())
+        weight, codes = np.ones(X.shape[0]) if given is None else given, np.zeros(X.shape[0], dtype=np.int64)
+        kernel, total = self._resolved(X, given), float(weight.sum())
         lam = self._lam(total)
         part = Part(None, target, weight, loss, 1.0 / (lam * total))
-
-        def columns(model: Coefficients) -> tuple[Array, Array]:
-            support = np.flatnonzero(model.coef)
-            return model.coef[None, support], support
-
-        result = self._solve(self._problem(X, kernel, [part], lam, total), columns)
-        self._lay_out(X, *columns(result.model), biases(result))
-        self.n_iter_ = max(int(result.engine.steps[0]), 1)
+        machine, steps = self._solve(self._problem(X, kernel, [part], lam, total), codes, 1)
+        self._keep(machine)
+        self.n_iter_ = max(int(steps[0]), 1)
         return self
 
     @available_if(takes_rows)
@@ -167,47 +158,13 @@ n_features_in_, feature_names_in_
         self._check_parameters()
         loss = self._loss()
         y, sample_weight = unpack(X, y, sample_weight)
-        X = self._matrix(X, reset=not hasattr(self, "_stream"))
+        X = self._matrix(X, reset=self._stream is None)
         target = real_targets(X, y)
         given = row_weights(sample_weight, None, X.shape[0])
-        weight = np.ones(X.shape[0]) if given is None else given
-        stream, problem = self._stream_on(X, lambda C: [Part(None, target, weight, loss, C)], given)
-        coef, b = self._stream_step(stream, problem, np.zeros(X.shape[0], dtype=np.int64))
-        support = np.flatnonzero(coef[0])
-        self._lay_out(stream.vectors, coef[:1, support], support, b, stream.numbers)
-        self.n_iter_ = stream.calls
+        weight, codes = np.ones(X.shape[0]) if given is None else given, np.zeros(X.shape[0], dtype=np.int64)
+        self.n_iter_ = self._fit_piece(X, lambda C: [Part(None, target, weight, loss, C)], given, codes, 1)
         return self
-
-    def _fitted(self) -> tuple[Array, Array]:
-        return self._dense_coefficients(), np.zeros(len(self.support_), dtype=np.int64)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._check_number("epsilon", low=0, strict=False)
-
-    def _loss(self) -> Loss:
-        return losses.resolve(self.loss, ("regression",), "SVR", epsilon=self.epsilon)
-
-    def _lay_out(self, X: Any, coef: Array, support: Array, b: Array, numbers: Array | None = None) -> None:
-        self._keep_support(X, support, numbers)
-        self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.dual_coef_ = self._like_rows(coef, X)
-        self.intercept_ = b
-
-    @property
-    def coef_(self) -> Any:
-        """Weights, for ``kernel="linear"``."""
-        if self.kernel != "linear":
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        check_is_fitted(self)
-        return self.dual_coef_ @ self.support_vectors_
 
     def predict(self, X: Any) -> Array:
         """The value of every row."""
-        check_is_fitted(self)
-        return np.asarray(self._scores(X, self._dense_coefficients())[:, 0] + self.intercept_[0])
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The coefficient of determination R²; a :class:`~pegasos.io.Dataset` brings its targets along."""
-        y, sample_weight = unpack(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
+        return self._scores(X)[:, 0]

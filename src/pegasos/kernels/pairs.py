@@ -22,11 +22,31 @@ def pair_count(classes: int) -> int:
     return classes * (classes - 1) // 2
 
 
+def pair_numbers(i: Array, j: Array | int, classes: int) -> Array:
+    """The numbers of the pairs (i, j), i < j."""
+    return np.asarray(i * (2 * classes - i - 1) // 2 + j - i - 1)
+
+
+def pair_classes(classes: int) -> Array:
+    """The two classes of each pair, pairs × 2."""
+    return np.column_stack(np.triu_indices(classes, 1))
+
+
 def pairs_of(i: int, classes: int) -> tuple[slice, Array]:
     """The numbers of the pairs (i, j) for j > i, and of the pairs (h, i) for h < i."""
-    h = np.arange(i, dtype=np.int64)
     begin = i * (2 * classes - i - 1) // 2
-    return slice(begin, begin + classes - 1 - i), h * (2 * classes - h - 1) // 2 + i - h - 1
+    h = np.arange(i, dtype=np.int64)
+    return slice(begin, begin + classes - 1 - i), pair_numbers(h, i, classes)
+
+
+def lines_against(i: int, others: Array) -> Array:
+    """The lines of the table with the coefficients of class i against these other classes."""
+    return others - (others > i)
+
+
+def lines_of_pair(codes: Array, i: int, j: int) -> Array:
+    """The lines of the table with the coefficients, in the function of the pair i < j, of vectors of these classes."""
+    return np.where(codes == i, j - 1, i)
 
 
 def sums_of_pairs(classes: int, width: int, share: Callable[[int], Array]) -> Array:
@@ -43,6 +63,33 @@ def sums_of_pairs(classes: int, width: int, share: Callable[[int], Array]) -> Ar
 def class_starts(sizes: Array) -> Array:
     """Where the rows of each class begin, and their number."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def laid_out(functions: Array, sizes: Array) -> Array:
+    """The table of the coefficients of all vectors, class by class, in each function; the reverse of ``table``."""
+    k, starts = len(sizes), class_starts(sizes)
+    out = np.empty((k - 1, functions.shape[1]))
+    for i in range(k):
+        own, (first, second) = slice(starts[i], starts[i + 1]), pairs_of(i, k)
+        out[i:, own], out[:i, own] = functions[first, own], functions[second, own]
+    return out
+
+
+def reordered(coef: Array, sizes: Array, bias: Array, order: Array) -> tuple[Array, Array, Array]:
+    """Machines of all pairs with the classes in another order: places of the vectors, their table, and the biases.
+
+    A pair whose classes change places changes its sign.
+    """
+    k, starts = len(order), class_starts(sizes)
+    table, biases = np.empty_like(coef), np.empty_like(bias)
+    for place, i in enumerate(order.tolist()):
+        own, others = slice(starts[i], starts[i + 1]), np.delete(order, place)
+        sign = np.where((np.arange(k - 1) >= place) == (others > i), 1.0, -1.0)
+        table[:, own] = sign[:, None] * coef[lines_against(i, others), own]
+        later = others[place:]
+        biases[pairs_of(place, k)[0]] = sign[place:] * bias[pair_numbers(np.minimum(i, later), np.maximum(i, later), k)]
+    vectors = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in order])
+    return vectors, table[:, vectors], biases
 
 
 @dataclass(frozen=True)
@@ -81,6 +128,11 @@ class PairMachine:
             out[first, self._of(i)] = self.coef[i:, self._of(i)]
             out[second, self._of(i)] = self.coef[:i, self._of(i)]
         return out
+
+    def of_pair(self, i: int, j: int) -> tuple[Array, Array]:
+        """The places of the vectors of two classes i < j, and their coefficients in the function of this pair."""
+        own = np.r_[self._of(i), self._of(j)]
+        return own, np.concatenate([self.coef[j - 1, self._of(i)], self.coef[i, self._of(j)]])
 
     def weights(self, vectors: Array) -> Array:
         """Σ coef · vector of each function, for a linear kernel."""

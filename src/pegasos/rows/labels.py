@@ -97,20 +97,3 @@ def class_factors(class_weight: Any, classes: Array, labels: Array) -> Array | N
         label = classes.tolist()[wrong]
         raise ValueError(f"class_weight of class {label!r} is {factors[wrong]}, but should be a number >= 0")
     return factors
-
-
-def declared_classes(model: Any, classes: Any) -> tuple[Array, bool]:
-    """All classes that rows in pieces will ever have, and whether this is the first piece."""
-    first = not hasattr(model, "_stream")
-    if first and classes is None:
-        raise ValueError("classes must be passed on the first call to partial_fit")
-    if isinstance(classes, list | tuple) or getattr(classes, "dtype", None) == np.dtype(object):
-        check_objects(classes, "classes")
-    known = np.unique(np.asarray(classes)) if first else model.classes_
-    if not first and classes is not None and not np.array_equal(known, np.unique(np.asarray(classes))):
-        raise ValueError(f"classes={classes!r} differ from those already known: {known.tolist()}")
-    if len(known) < 2:
-        raise ValueError(f"{type(model).__name__} needs at least 2 classes, but classes contains only {known.tolist()}")
-    if isinstance(model.class_weight, str) and model.class_weight == "balanced":
-        raise ValueError("class_weight='balanced' cannot be known while rows still come; pass a dict")
-    return np.asarray(known), first

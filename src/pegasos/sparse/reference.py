@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.svc import SVC
 from pegasos.kernels import functions
+from pegasos.kernels.expansion import Expansion, vectors_of
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.gram import NativeRows, SubsetRows, provider
-from pegasos.kernels.pairs import PairMachine
+from pegasos.kernels.pairs import PairMachine, lines_of_pair
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.dataset import unpack
@@ -73,14 +74,11 @@ class PairsOfClasses(Sequence[Pair]):
     def __getitem__(self, p: int | slice) -> Pair | list[Pair]:
         if isinstance(p, slice):
             return [self[q] for q in range(*p.indices(len(self)))]
-        part, starts = self.parts[p], self.machine.starts
-        i, j = self.parts.pair(p)
-        of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
-        coef = np.concatenate([self.machine.coef[j - 1, of_i], self.machine.coef[i, of_j]])
-        support = np.concatenate([self.vectors[of_i], self.vectors[of_j]])
+        part = self.parts[p]
+        own, coef = self.machine.of_pair(*self.parts.pair(p))
         used = coef != 0
         assert part.index is not None
-        return Pair(part.index, part.y, part.weight, support[used], coef[used], float(self.machine.bias[p]))
+        return Pair(part.index, part.y, part.weight, self.vectors[own[used]], coef[used], float(self.machine.bias[p]))
 
     @cached_property
     def _column(self) -> Array:
@@ -249,8 +247,7 @@ class Reference:
         """Where in that table the coefficients of rows in the function of pair p stand."""
         if not isinstance(self.pairs, PairsOfClasses):
             return np.full(len(rows), p)
-        i, j = self.pairs.parts.pair(p)
-        return np.where(self.codes[rows] == i, j - 1, i)
+        return lines_of_pair(self.codes[rows], *self.pairs.parts.pair(p))
 
     def part(self, pair: Pair) -> Any:
         """Kernel rows of a pair."""
@@ -270,20 +267,16 @@ class Reference:
         The coefficients have a line for each function, or, of several classes in pairs, stand as ``kernels/pairs.py``
         says.
         """
-        k = len(self.classes)
+        sizes = np.bincount(self.codes[support], minlength=len(self.classes))
         order = np.argsort(self.codes[support], kind="stable")
-        support, table = support[order], table.take(order, axis=1)
-        codes = self.codes[support]
+        support, table, bias = support[order], table.take(order, axis=1), np.array(biases, dtype=np.float64)
+        ties = self.model._tie_order if isinstance(self.model, SVC) else None
         out = _shell(self.model, self.shell.n_jobs)
         out.__dict__.update({k: v for k, v in vars(self.shell).items() if k.endswith("_in_")})
         out.classes_, out.class_weight_ = self.classes, np.asarray(self.model.class_weight_, dtype=np.float64)
-        out._keep_support(self.X, support)
-        out.n_support_ = np.bincount(codes, minlength=k).astype(np.int32)
-        out.dual_coef_ = out._like_rows(table, self.X)
-        out.intercept_ = np.array(biases, dtype=np.float64)
-        if hasattr(self.model, "_tie_order"):
-            out._tie_order = self.model._tie_order
-        out.shape_fit_, out.fit_status_, out._gamma = self.X.shape, 0, self.kernel.gamma
+        vectors = vectors_of(self.kernel, self.X, support)
+        out._keep(Expansion(self.kernel, vectors, table, bias, sizes, support, ties))
+        out.shape_fit_, out.fit_status_ = self.X.shape, 0
         out.n_iter_ = np.ones(len(biases), dtype=np.int32)
         out.n_kernel_evaluations_ = int(self.rows.evaluations)
         return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -185,10 +186,8 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         most = self._chosen_size(reference, rows, labels, merged) if self.max_support is None else self.max_support
         path = self._path(reference, rows, labels, weight, most)
         small = path.at()
-        own = ("n_features_in_", "feature_names_in_")
-        self.__dict__.update({k: v for k, v in vars(small).items() if k.endswith("_") and k not in own})
-        self._gamma = small._gamma
-        self.support_ = merged.first[small.support_].astype(np.int32)
+        self._keep(replace(small._machine(), numbers=merged.first[small.support_]))
+        self.classes_, self.class_weight_ = small.classes_, small.class_weight_
         self.shape_fit_ = (len(merged.group), self.n_features_in_)
         self.lam_, self.certificate_, self.trace_ = reference.lam_, reference.certificate_, reference.trace_
         self.n_iter_ = reference.n_iter_

@@ -15,6 +15,7 @@ from pegasos.estimators.svr import SVR
 from pegasos.io.models import libsvm_kernel
 from pegasos.io.models import text as text_models
 from pegasos.io.models.text import Lines, Path
+from pegasos.kernels.pairs import pair_count
 from pegasos.rows.views import Array
 from pegasos.util.atomic import replace_file
 
@@ -186,7 +187,7 @@ def _checked_labels(lines: Lines, found: dict[str, Any]) -> list[int] | None:
         if len(shares) != k or min(shares) < 0 or sum(shares) != found["total_sv"]:
             many = "two" if k == 2 else k
             lines.refuse(f"the nr_sv line above should list {many} numbers >= 0 that add up to {found['total_sv']}")
-    functions = k * (k - 1) // 2
+    functions = pair_count(k)
     if len(found["rho"]) != functions:
         many = "one number" if functions == 1 else f"{functions} numbers"
         lines.refuse(f"rho above should be {many}, not {len(found['rho'])}")

@@ -12,6 +12,7 @@ that order, and is written in it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +25,8 @@ from pegasos.estimators.svr import SVR
 from pegasos.io.models import support as support_arrays
 from pegasos.io.models import text as text_models
 from pegasos.io.models.text import Lines
-from pegasos.kernels.pairs import class_starts, pairs_of
+from pegasos.kernels.expansion import Expansion
+from pegasos.kernels.pairs import reordered
 from pegasos.rows.views import Array, examples
 
 #: LIBSVM's names of the kernels, and which parameters of theirs a file holds.
@@ -54,28 +56,23 @@ def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
     if not isinstance(kernel, str) or kernel not in KERNELS:
         what = f"kernel={kernel!r:.60}"
         raise ValueError(f"a {form} has no {what}, but {', '.join(KERNELS)}; use pegasos.save or to_onnx")
-    if isinstance(estimator, SVC) and len(estimator.classes_) > 2 and support_arrays.form_of(estimator) != "ovo":
+    ours = estimator._machine()
+    k = len(ours.sizes)
+    if k > 2 and not ours.in_pairs:
         raise ValueError(
-            f"a {form} compares {len(estimator.classes_)} classes in pairs, which one-vs-rest cannot express; fit with "
-            "multi_class='ovo', or use pegasos.save"
+            f"a {form} compares {k} classes in pairs, which one-vs-rest cannot express; fit with multi_class='ovo', or "
+            "use pegasos.save"
         )
-    coef, texts = estimator._dense_coefficients(), _vector_texts(estimator)
-    order = np.arange(len(texts))
-    b = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
-    if not (np.isfinite(coef).all() and np.isfinite(b).all()):
+    if not (np.isfinite(ours.coef).all() and np.isfinite(ours.bias).all()):
         raise ValueError("dual_coef_ or intercept_ has values that are not finite")
-    labels, shares = [], [int(n) for n in estimator.n_support_]
+    labels: list[int] = []
     if isinstance(estimator, SVC):
-        labels = text_models.whole_labels(estimator.classes_, form)
-        if len(labels) == 2:  # there the first label has the positive scores, here the larger label
-            labels, order = labels[::-1], np.roll(order, shares[1])
-            shares = shares[::-1]
-        elif (ties := getattr(estimator, "_tie_order", None)) is not None:
-            coef, b = _in_order(ties, shares, coef, b)
-            order = _vectors_in_order(ties, shares)
-            labels, shares = [labels[c] for c in ties], [shares[c] for c in ties]
+        order = np.array([1, 0]) if k == 2 else np.argsort(ours.rank)
+        labels = [text_models.whole_labels(estimator.classes_, form)[c] for c in order]
+        ours = _with_classes(ours, order, second_is_positive=k == 2)
+    texts = _vector_texts(ours)
     theirs, parameters = KERNELS[kernel]
-    values = {"degree": f"{int(estimator.degree)}", "gamma": text_models.REAL % estimator._gamma}
+    values = {"degree": f"{int(estimator.degree)}", "gamma": text_models.REAL % ours.kernel.gamma}
     values["coef0"] = text_models.REAL % float(estimator.coef0)
     return [
         f"svm_type {'c_svc' if labels else 'epsilon_svr'}",
@@ -83,18 +80,19 @@ def model_lines(estimator: SVC | SVR, form: str) -> list[str]:
         *(f"{name} {values[name]}" for name in parameters),
         f"nr_class {len(labels) or 2}",
         f"total_sv {len(texts)}",
-        "rho " + " ".join(text_models.REAL % value for value in (0.0 - b).tolist()),
-        *([f"label {' '.join(map(str, labels))}", f"nr_sv {' '.join(map(str, shares))}"] if labels else []),
+        "rho " + " ".join(text_models.REAL % value for value in (0.0 - ours.bias).tolist()),
+        *([f"label {' '.join(map(str, labels))}", f"nr_sv {' '.join(map(str, ours.sizes))}"] if labels else []),
         "SV",
-        *(" ".join([*(text_models.REAL % a for a in coef[:, v].tolist()), texts[v]]) for v in order.tolist()),
+        *(" ".join([*(text_models.REAL % a for a in ours.coef[:, v].tolist()), texts[v]]) for v in range(len(texts))),
     ]
 
 
-def _vector_texts(estimator: SVC | SVR) -> list[str]:
+def _vector_texts(machine: Expansion) -> list[str]:
     """The support vectors as index:value; of a precomputed kernel their numbers, from 1."""
-    if estimator.kernel == "precomputed":
-        return [f"0:{number + 1} " for number in estimator.support_.tolist()]
-    X = sparse.csr_matrix(estimator.support_vectors_, dtype=np.float64)
+    if machine.kernel.name == "precomputed":
+        assert machine.numbers is not None
+        return [f"0:{number + 1} " for number in machine.numbers.tolist()]
+    X = sparse.csr_matrix(machine.vectors, dtype=np.float64)
     X.sort_indices()
     entry = f"%d:{text_models.REAL} "
     pairs = list(zip((X.indices + 1).tolist(), X.data.tolist(), strict=True))
@@ -109,35 +107,28 @@ def machine(lines: Lines, found: dict[str, Any], n_features: int | None) -> SVC 
     """The estimator of a file whose header has been read and checked."""
     kernel, labels = NAMES[found["kernel_type"]], found.get("label")
     parameters = _parameters(lines, found, kernel)
-    coef, X, support = _read_vectors(lines, found, kernel, n_features)
-    rho = np.array(found["rho"])
-    if labels is None:
-        model: SVC | SVR = SVR(kernel=kernel, **parameters)
-        model.n_support_ = np.array([found["total_sv"]], dtype=np.int32)
-        order, b = np.arange(found["total_sv"]), -rho
-    else:
-        model = SVC(kernel=kernel, **parameters)
-        order, coef, b = _sorted_classes(labels, found["nr_sv"], coef, rho)
+    coef, X, numbers = _read_vectors(lines, found, kernel, n_features)
+    bias = -np.array(found["rho"])
+    model: SVC | SVR = SVR(kernel=kernel, **parameters) if labels is None else SVC(kernel=kernel, **parameters)
+    resolved = support_arrays.kernel_of(model, float(parameters.get("gamma", 1.0)))
+    sizes = np.array([found["total_sv"]] if labels is None else found["nr_sv"])
+    vectors, own = (np.empty((0, 0)), numbers) if kernel == "precomputed" else (X, None)
+    theirs = Expansion(resolved, vectors, coef, bias, sizes, own)
+    if isinstance(model, SVC) and labels is not None:
         ranks = np.argsort(labels)
-        model.classes_ = np.array(labels, dtype=np.int64)[ranks]
-        if len(labels) > 2 and not np.array_equal(ranks, np.arange(len(labels))):
-            model._tie_order = np.argsort(ranks)
-        model.class_weight_ = np.ones(len(labels))
-        model.n_support_ = np.array(found["nr_sv"], dtype=np.int32)[ranks]
+        model.classes_, model.class_weight_ = np.array(labels, dtype=np.int64)[ranks], np.ones(len(ranks))
+        theirs = _with_classes(theirs, ranks, second_is_positive=len(ranks) == 2)
+        if len(ranks) > 2 and not np.array_equal(ranks, np.arange(len(ranks))):
+            theirs = replace(theirs, tie_order=np.argsort(ranks))
     with np.errstate(over="ignore"):
-        squares = float(np.vdot(coef, coef)) + float(np.vdot(b, b))
+        squares = float(np.vdot(theirs.coef, theirs.coef)) + float(np.vdot(theirs.bias, theirs.bias))
     if not np.isfinite(squares):
         lines.refuse("the coefficients above are so large that their squares overflow")
-    model._gamma = float(parameters.get("gamma", 1.0))
+    if own is not None and len(np.unique(own)) < len(own):
+        lines.refuse("two support vectors above have the same number")
     model.n_features_in_ = X.shape[1]
-    model.intercept_ = b + 0.0  # no negative zeros
-    if kernel == "precomputed":
-        model.support_, model.support_vectors_ = support[order], np.empty((0, 0))
-        if len(np.unique(support)) < len(support):
-            lines.refuse("two support vectors above have the same number")
-    else:
-        model.support_vectors_ = X[order]
-    model.dual_coef_ = model._like_rows(np.ascontiguousarray(coef) + 0.0, model.support_vectors_)
+    # no negative zeros
+    model._keep(replace(theirs, coef=np.ascontiguousarray(theirs.coef) + 0.0, bias=theirs.bias + 0.0))
     _check(lines, model)
     return model
 
@@ -166,38 +157,14 @@ def _parameters(lines: Lines, found: dict[str, Any], kernel: str) -> dict[str, A
     return values
 
 
-def _sorted_classes(labels: list[int], shares: list[int], coef: Array, rho: Array) -> tuple[Array, Array, Array]:
-    """The order of the support vectors with their classes in increasing order, and coefficients and biases for it."""
-    ranks = np.argsort(labels)
-    order = _vectors_in_order(ranks, shares)
-    if len(labels) == 2:
-        sign = -1.0 if ranks.tolist() == [0, 1] else 1.0
-        return order, sign * coef[:, order], -sign * rho
-    coef, b = _in_order(ranks, shares, coef, -rho)
-    return order, coef[:, order], b
-
-
-def _vectors_in_order(classes: Array, shares: list[int]) -> Array:
-    """The support vectors with the classes in this order."""
-    starts = class_starts(np.array(shares))
-    return np.concatenate([np.arange(starts[c], starts[c + 1]) for c in classes])
-
-
-def _in_order(classes: Array, shares: list[int], coef: Array, b: Array) -> tuple[Array, Array]:
-    """The coefficients of the same support vectors, and the biases, for the classes in this order.
-
-    A pair whose classes change places changes its sign.
-    """
-    k, starts = len(classes), class_starts(np.array(shares))
-    table, bias = np.empty_like(coef), np.empty_like(b)
-    for p, i in enumerate(classes.tolist()):
-        own, others = slice(starts[i], starts[i + 1]), np.delete(classes, p)
-        sign = np.where((np.arange(k - 1) >= p) == (others > i), 1.0, -1.0)
-        # The coefficients of class i against j stand in line j − 1 for j > i, and in line j for j < i.
-        table[:, own] = sign[:, None] * coef[others - (others > i), own]
-        low, high = np.minimum(i, others[p:]), np.maximum(i, others[p:])
-        bias[pairs_of(p, k)[0]] = sign[p:] * b[low * (2 * k - low - 1) // 2 + high - low - 1]
-    return table, bias
+def _with_classes(machine: Expansion, order: Array, *, second_is_positive: bool) -> Expansion:
+    """The same machine with its classes in this order; of two classes the other one has the positive scores then."""
+    vectors, coef, bias = reordered(machine.coef, machine.sizes, machine.bias, order)
+    sign = -1.0 if second_is_positive else 1.0
+    numbers = None if machine.numbers is None else machine.numbers[vectors]
+    rows = machine.vectors if machine.kernel.name == "precomputed" else machine.vectors[vectors]
+    sizes = machine.sizes[order]
+    return replace(machine, vectors=rows, coef=sign * coef, bias=sign * bias, sizes=sizes, numbers=numbers)
 
 
 def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:

@@ -219,8 +219,8 @@ def encode(estimator: Any) -> bytes:
     if (trace := getattr(estimator, "trace_", None)) is not None:
         columns = trace.columns()
         header["trace"], arrays["trace_"] = list(columns), np.column_stack(list(columns.values()))
-    if not layout.kernel and (stream := getattr(estimator, "_stream", None)) is not None:
-        header["stream"], sums = streams.encode(stream)
+    if not layout.kernel and estimator._stream is not None:
+        header["stream"], sums = streams.encode(estimator._stream)
         arrays |= sums
     try:
         return pack(header, arrays)
@@ -266,7 +266,7 @@ def decode(file: BinaryIO, size: int) -> Any:
         sizes["classes"] = len(state["classes_"])
         sizes["outputs"] = 1 if sizes["classes"] == 2 else sizes["classes"]
     if layout.kernel:
-        state |= support_arrays.decode(estimator, header.get("kernel"), arrays, sizes)
+        support_arrays.decode(estimator, header.get("kernel"), arrays, sizes)
     for name, rule in layout.arrays.items():
         if not rule.optional or name in arrays:
             state[name] = checked_array(name, arrays.pop(name, None), rule, sizes)
@@ -276,8 +276,8 @@ def decode(file: BinaryIO, size: int) -> Any:
             state[f"{name}_"] = _record(name, kind, header[name])
     if "trace_" in arrays:
         state["trace_"] = _trace(arrays.pop("trace_"), header.get("trace", list(UNNAMED)))
-    if "stream" in header:
-        state["_stream"] = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
+    if "stream" in header and not layout.kernel:
+        estimator._stream = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
     if (lam := _lam(estimator, state)) is not None:
         state["lam_"] = lam
     own = {
@@ -328,7 +328,7 @@ def _lam(estimator: Any, state: dict[str, Any]) -> float | None:
     if isinstance(estimator, SparseSVC):
         lam = state.get("lam_", estimator.lam)
         return None if lam is None else float(lam)
-    return float(state["_stream"].lam) if "_stream" in state else None
+    return None if estimator._stream is None else float(estimator._stream.lam)
 
 
 def _feature_names(found: Any, features: int) -> Array:

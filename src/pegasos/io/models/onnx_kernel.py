@@ -7,7 +7,6 @@ so that no graph needs more memory than rows × support vectors. A linear kernel
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.svc import SVC
 from pegasos.estimators.svr import SVR
-from pegasos.io.models import support as support_arrays
 from pegasos.io.models.onnx_graph import Graph, portable
-from pegasos.kernels.functions import NATIVE
+from pegasos.kernels.expansion import Expansion
+from pegasos.kernels.functions import NATIVE, Kernel
+from pegasos.kernels.pairs import pair_classes
 from pegasos.rows.views import Array
 
 #: A graph with its constants is one message of at most 2 GiB.
@@ -34,24 +34,23 @@ def model(estimator: SVC | SVR, number: np.dtype[Any]) -> Any:
         raise ValueError(
             f"kernel={kernel!r:.60} {why}, which an ONNX model cannot express; fit with one of {', '.join(NATIVE)}"
         )
-    coef = estimator._pair_coefficients() if isinstance(estimator, SVC) else estimator._dense_coefficients()
-    b = np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
-    if not (np.isfinite(coef).all() and np.isfinite(b).all()):
+    machine = estimator._machine()
+    if not (np.isfinite(machine.coef).all() and np.isfinite(machine.bias).all()):
         raise ValueError("dual_coef_ or intercept_ has values that are not finite")
     classes = portable(np.asarray(estimator.classes_)) if isinstance(estimator, SVC) else None
     graph = _KernelGraph(number)
-    graph.scores(estimator, coef, b)
+    graph.scores(machine, int(estimator.n_features_in_))
     if classes is None:
         graph.node("Squeeze", "functions", graph.constant("second", np.array([1])), result="wide")
         graph.rounded("wide", "prediction")
         graph.output("prediction", number, ["rows"])
-    elif len(classes) == 2 or support_arrays.form_of(estimator) != "ovo":
+    elif not machine.in_pairs:
         graph.rounded("functions", "columns")
         graph.classify(classes, None)
     else:
         assert isinstance(estimator, SVC)
         each, ties = estimator.decision_function_shape == "ovo", estimator.break_ties
-        graph.vote(classes, estimator._rank, each=each, ties=ties)
+        graph.vote(classes, machine.rank, each=each, ties=ties)
     return graph.model(int(estimator.n_features_in_), type(estimator).__name__)
 
 
@@ -66,12 +65,11 @@ class _KernelGraph(Graph):
         """A float64 result in the type of the model."""
         self.node("Cast", inner, result=result, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.number))
 
-    def scores(self, estimator: SVC | SVR, coef: Array, b: Array) -> None:
+    def scores(self, machine: Expansion, features: int) -> None:
         """From "X" to "functions", Σ_v coef_v K(s_v, x) + b for every row and decision function."""
-        vectors: Any = estimator.support_vectors_
-        features = int(estimator.n_features_in_)
+        vectors, coef, b = machine.vectors, machine.functions, machine.bias
         self.node("Cast", "X", result="x", to=self.onnx.TensorProto.DOUBLE)
-        linear = estimator.kernel == "linear" or not coef.shape[1]
+        linear = machine.kernel.name == "linear" or not coef.shape[1]
         if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > LARGEST:
             raise ValueError(
                 f"{vectors.shape[0]} support vectors of {features} features exceed the 2 GiB that an ONNX model holds"
@@ -81,23 +79,23 @@ class _KernelGraph(Graph):
             values, each = "x", np.ascontiguousarray(weights.T)
         else:
             dense = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors)
-            values, each = self.kernel(estimator, dense.astype(np.float64)), np.ascontiguousarray(coef.T)
+            values, each = self.kernel(machine.kernel, dense.astype(np.float64)), np.ascontiguousarray(coef.T)
         self.node("MatMul", values, self.wide("coefficients", each), result="sums")
         self.node("Add", "sums", self.wide("intercept", b), result="functions")
 
-    def kernel(self, estimator: SVC | SVR, S: Array) -> str:
+    def kernel(self, kernel: Kernel, S: Array) -> str:
         """The kernel values of all rows and support vectors."""
-        gamma, name = float(estimator._gamma), estimator.kernel
+        gamma, name = kernel.gamma, kernel.name
         if name in ("laplacian", "chi2"):
-            return self.node("Exp", self._scaled(self._summed(str(name), S), -gamma), result="values")
+            return self.node("Exp", self._scaled(self._summed(name, S), -gamma), result="values")
         if name == "rbf":
             return self.node("Exp", self._scaled(self._squared_distances(S), -gamma), result="values")
         # γ is in the constant: onnxruntime would make a product times γ one operator, and round γ to float32 for it.
         products = self.node("MatMul", "x", self.wide("support", gamma * S.T), result="products")
-        inner = self.node("Add", products, self.wide("coef0", estimator.coef0), result="inner")
+        inner = self.node("Add", products, self.wide("coef0", kernel.coef0), result="inner")
         if name == "sigmoid":
             return self.node("Tanh", inner, result="values")
-        return self.node("Pow", inner, self.wide("degree", int(estimator.degree)), result="values")
+        return self.node("Pow", inner, self.wide("degree", kernel.degree), result="values")
 
     def _scaled(self, name: str, factor: float) -> str:
         return self.node("Mul", name, self.wide("gamma", factor), result="scaled")
@@ -147,7 +145,7 @@ class _KernelGraph(Graph):
     def vote(self, classes: Array, rank: Array, *, each: bool, ties: bool) -> None:
         """From "functions" of all pairs to label and scores, as SVC.predict and SVC.decision_function have them."""
         k = len(classes)
-        pairs = np.array(list(combinations(range(k), 2)))
+        pairs = pair_classes(k)
         self.wide("zero", 0.0)
         if not each or ties:
             self._class_scores(pairs)

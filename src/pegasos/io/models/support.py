@@ -16,10 +16,14 @@ import numpy as np
 from scipy import sparse
 
 from pegasos.estimators.kernel_partial_fit import KernelStream
+from pegasos.estimators.svc import SVC
+from pegasos.estimators.svr import SVR
 from pegasos.io.models.checks import Rule, as_array, check_names, checked_array, real
 from pegasos.io.models.plain import fits, plain
 from pegasos.kernels import functions as kernel_functions
+from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.functions import Kernel
+from pegasos.kernels.pairs import pair_count
 from pegasos.rows.views import Array, examples
 
 LAYOUTS = ("none", "dense", "csr")
@@ -32,28 +36,28 @@ NAMES = ("layout", "gamma", "lam", "fitted_shape", "multiclass")
 WIDEST = 2**25
 
 
-def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+def encode(estimator: SVC | SVR) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header's entry and the arrays of a fitted kernel machine."""
     vectors = estimator.support_vectors_
     layout = "csr" if sparse.issparse(vectors) else "dense"
     if estimator.kernel == "precomputed" or not vectors.shape[0]:
         layout = "csr" if layout == "csr" else "none"
-    shape, stream = getattr(estimator, "shape_fit_", None), getattr(estimator, "_stream", None)
+    shape = vars(estimator).get("shape_fit_")
     header = {
         "layout": layout,
         "gamma": plain(estimator._gamma),
-        "lam": None if stream is None else plain(stream.lam),
+        "lam": None if estimator._stream is None else plain(estimator._stream.lam),
         "fitted_shape": None if shape is None else plain(list(shape)),
         "multiclass": form_of(estimator),
     }
-    if (ties := getattr(estimator, "_tie_order", None)) is not None:
-        header["tie_order"] = plain(ties.tolist())
+    if estimator._tie_order is not None:
+        header["tie_order"] = plain(estimator._tie_order.tolist())
     arrays = {
         "dual_coef_": as_array(estimator._dense_coefficients(), Rule(()), "dual_coef_"),
         "intercept_": as_array(estimator.intercept_, Rule(()), "intercept_"),
         "n_support_": as_array(estimator.n_support_, Rule((), "int32"), "n_support_"),
     }
-    if hasattr(estimator, "support_"):
+    if "support_" in vars(estimator):
         arrays["support_"] = as_array(estimator.support_, Rule((), "int32"), "support_")
     if layout == "dense":
         arrays["support_vectors_"] = np.ascontiguousarray(vectors)
@@ -62,37 +66,33 @@ def encode(estimator: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays
 
 
-def form_of(estimator: Any) -> str:
+def form_of(estimator: SVC | SVR) -> str:
     """How an estimator compares more than two classes: "ovo", each pair, or "ovr", each with all others."""
-    return str(getattr(estimator, "multi_class", "ovo"))
+    return estimator.multi_class if isinstance(estimator, SVC) else "ovo"
 
 
-def decode(estimator: Any, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> dict[str, Any]:
-    """The attributes of a kernel machine, all of them checked; what is used of ``arrays`` is taken out."""
+def decode(estimator: SVC | SVR, found: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> None:
+    """Set the attributes of a kernel machine, all of them checked; what is used of ``arrays`` is taken out."""
     check_names(f"kernel={found!r:.200}", found, NAMES, ("tie_order",))
     _count_functions(estimator, found, sizes)
-    state: dict[str, Any] = {"_gamma": real(found, "gamma")}
-    dual = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
-    state["intercept_"] = checked_array("intercept_", arrays.pop("intercept_", None), Rule(("functions",)), sizes)
-    state["n_support_"] = _shares(arrays, sizes)
-    if "tie_order" in found:
-        state["_tie_order"] = _tie_order(found["tie_order"], sizes)
-    rows = _fitted_shape(estimator, found, state, sizes)
-    if "support_" in arrays or estimator.kernel == "precomputed":
-        state["support_"] = _numbers(arrays, rows, sizes)
+    kernel = kernel_of(estimator, real(found, "gamma"))
+    coef = checked_array("dual_coef_", arrays.pop("dual_coef_", None), Rule(("coefficients", "support")), sizes)
+    bias = checked_array("intercept_", arrays.pop("intercept_", None), Rule(("functions",)), sizes)
+    shares = _shares(arrays, sizes)
+    ties = _tie_order(found["tie_order"], sizes) if "tie_order" in found else None
+    rows = _fitted_shape(estimator, found, sizes)
+    known = "support_" in arrays or estimator.kernel == "precomputed"
+    numbers = _numbers(arrays, rows, sizes) if known else None
     vectors = _vectors(estimator, found["layout"], arrays, sizes)
-    state["support_vectors_"] = vectors
-    state["dual_coef_"] = estimator._like_rows(dual, vectors)
-    kernel = kernel_of(estimator, state["_gamma"])
     if estimator.kernel != "precomputed":
         check_kernel(kernel, vectors)
+    estimator._keep(Expansion(kernel, vectors, coef, bias, shares, numbers, ties))
     if found["lam"] is not None:
-        fitted = state["shape_fit_"][0] if "shape_fit_" in state else 0
-        state["_stream"] = KernelStream(kernel, _positive(found, "lam"), fitted)
-    return state
+        fitted = 0 if found["fitted_shape"] is None else found["fitted_shape"][0]
+        estimator._stream = KernelStream(kernel, _positive(found, "lam"), fitted)
 
 
-def _count_functions(estimator: Any, found: dict[str, Any], sizes: dict[str, int]) -> None:
+def _count_functions(estimator: SVC | SVR, found: dict[str, Any], sizes: dict[str, int]) -> None:
     """Set the numbers of decision functions, rows of coefficients and counts of support vectors."""
     form, k = found["multiclass"], sizes.get("classes", 2)
     if form not in FORMS or form != form_of(estimator):
@@ -101,7 +101,7 @@ def _count_functions(estimator: Any, found: dict[str, Any], sizes: dict[str, int
     if k == 2:
         sizes["functions"] = sizes["coefficients"] = 1
     elif form == "ovo":
-        sizes["functions"], sizes["coefficients"] = k * (k - 1) // 2, k - 1
+        sizes["functions"], sizes["coefficients"] = pair_count(k), k - 1
     else:
         sizes["functions"] = sizes["coefficients"] = k
 
@@ -129,14 +129,14 @@ def _shares(arrays: dict[str, Array], sizes: dict[str, int]) -> Array:
     return shares
 
 
-def _fitted_shape(estimator: Any, found: dict[str, Any], state: dict[str, Any], sizes: dict[str, int]) -> int:
-    """How many rows were fitted, as far as is known: numbers of support vectors lie below."""
+def _fitted_shape(estimator: SVC | SVR, found: dict[str, Any], sizes: dict[str, int]) -> int:
+    """Set the shape that was fitted, if it is known, and return how many numbers support vectors can have."""
     shape = found["fitted_shape"]
     columns = sizes["features"]
     if shape is not None:
         if not fits(shape, tuple[int, ...]) or len(shape) != 2 or not 1 <= shape[0] < 2**53 or shape[1] != columns:
             raise ValueError(f"fitted_shape={shape!r:.100} should be rows >= 1 and {columns} columns")
-        state["shape_fit_"] = tuple(shape)
+        estimator.shape_fit_ = tuple(shape)
     if estimator.kernel == "precomputed":
         if shape is not None and shape[0] != columns:
             raise ValueError(f"fitted_shape={shape!r} should be square for kernel='precomputed'")
@@ -154,7 +154,7 @@ def _numbers(arrays: dict[str, Array], rows: int, sizes: dict[str, int]) -> Arra
     return support
 
 
-def _vectors(estimator: Any, layout: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
+def _vectors(estimator: SVC | SVR, layout: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
     """The support vectors, finite, in order, and as many as there are coefficients."""
     count, columns = sizes["support"], sizes["features"]
     if not isinstance(layout, str) or layout not in LAYOUTS:
@@ -207,7 +207,7 @@ def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
     return sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
 
 
-def kernel_of(estimator: Any, gamma: float) -> Kernel:
+def kernel_of(estimator: SVC | SVR, gamma: float) -> Kernel:
     """The kernel that an estimator's parameters mean, with this γ."""
     return kernel_functions.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
 

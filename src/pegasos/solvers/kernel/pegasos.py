@@ -319,7 +319,7 @@ class KernelPegasos(KernelSolver):
             units=units,
             batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
             sampling=options.kernel_sampling(),
-            radius=options.radius(problem.at_zero(), problem.lam),
+            radius=options.radius(problem, problem.lam),
             output=options.output,
             seed=given.seed,
         )

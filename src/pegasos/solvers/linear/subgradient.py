@@ -10,7 +10,7 @@ import numpy as np
 from pegasos import _core
 from pegasos.fit.engine import Options
 from pegasos.losses import Loss
-from pegasos.problems.base import Bounds, Point
+from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import (
@@ -120,9 +120,9 @@ class SubgradientSolver(Solver):
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
-    def radius(self, at_zero: Array, lam: float) -> float:
-        """That of the ball which holds the weights of all parts, given P(0) of each; 0: they are not projected."""
-        return projection_radius(lam, float(at_zero.max())) if self.projection else 0.0
+    def radius(self, problem: Problem[M], lam: float) -> float:
+        """That of the ball which holds the weights of all parts; 0: they are not projected."""
+        return projection_radius(lam, float(problem.at_zero().max())) if self.projection else 0.0
 
     def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
         return self.engine_with(problem, options, self.units(problem), self._t0(problem))
@@ -142,7 +142,7 @@ class SubgradientSolver(Solver):
             bias_rate=units.step,
             batch_size=int(self.batch_size),
             sampling=row_order(self.sampling, problem),
-            radius=self.radius(problem.at_zero(), problem.lam),
+            radius=self.radius(problem, problem.lam),
         )
 
     def _rate(self, problem: LinearProblem) -> float:
