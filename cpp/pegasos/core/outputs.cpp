@@ -52,18 +52,20 @@ class Independent final : public Output {
     }
     void balance(const int64_t* rows, int64_t k, const Weights& c, const double* z, double* b,
                  double* g) const override {
+        std::vector<double> target(k), weight(k);
+        double total = 0;
+        for (int64_t r = 0; r < k; ++r) total += weight[r] = c[rows[r]];
         for (int l = 0; l < parts; ++l) {
+            for (int64_t r = 0; r < k; ++r) target[r] = y(rows[r], l);
             const auto slope = [&](int64_t r, double bias) {
-                return loss.slope(z[r * lanes + l] - b[l] + bias, y(rows[r], l));
+                return loss.slope(z[r * lanes + l] - b[l] + bias, target[r]);
             };
             const auto sum = [&](double bias) {
-                double total = 0;
-                for (int64_t r = 0; r < k; ++r) total += c[rows[r]] * slope(r, bias);
-                return total;
+                double slopes = 0;
+                for (int64_t r = 0; r < k; ++r) slopes += weight[r] * slope(r, bias);
+                return slopes;
             };
-            double weight = 0;
-            for (int64_t r = 0; r < k; ++r) weight += c[rows[r]];
-            const Crossing at = zero_crossing(sum, b[l], weight);
+            const Crossing at = zero_crossing(sum, b[l], total);
             const double mid = 0.5 * (at.lo + at.hi), up = sum(at.lo), down = -sum(at.hi);
             const double share = at.flat ? 1.0 : down / (up + down);
             for (int64_t r = 0; r < k; ++r)

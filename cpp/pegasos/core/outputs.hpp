@@ -92,6 +92,8 @@ struct Single {
     const double* target;
 
     static constexpr bool single = true;
+    static constexpr int parts = 1;
+    static constexpr int part(int) { return 0; }
 
     double y(int64_t i) const { return target[i]; }
     const void* place(int64_t i) const { return target + i; }

@@ -15,6 +15,8 @@ BlockSdca::BlockSdca(const RowsShape& rows, std::unique_ptr<Output> out, Weights
     for (auto& p : parts_) p.W = W_;
 }
 
+BlockSdca::~BlockSdca() = default;
+
 void BlockSdca::advance(int64_t rows) {
     begin_if_ended();
     const int64_t end = int64_t(order_.size()), a_round = std::max<int64_t>(1, (end + 9) / 10);
@@ -66,8 +68,7 @@ void BlockSdca::round(const int64_t* rows, int64_t count) {
 }
 
 void BlockSdca::apply(double gamma) {
-    for (const auto& p : parts_)
-        for (const auto& [i, d] : p.moves) u_[i] = inside(i, u_[i] + gamma * d);  // whatever rounding did
+    for (const auto& p : parts_) move(p, gamma);
     for (std::size_t j = 0; j < change_.size(); ++j) W_[j] += gamma * change_[j];
 }
 

@@ -21,6 +21,7 @@ class BlockSdca : public SdcaState<double> {
  public:
     BlockSdca(const RowsShape&, std::unique_ptr<Output>, Weights, const double* squared_norms,
               const SdcaOptions&);
+    ~BlockSdca() override;
     void advance(int64_t rows) final;
 
  protected:
@@ -30,7 +31,7 @@ class BlockSdca : public SdcaState<double> {
         double gain = 0, value = 0, gap = 0;
     };
     virtual void ascend(Part&, const int64_t* first, const int64_t* last) const = 0;
-    virtual double inside(int64_t i, double u) const = 0;  // u, kept in the domain of row i's dual variable
+    virtual void move(const Part&, double gamma) = 0;  // adds γ of a part's changes to u
 
  private:
     void round(const int64_t* rows, int64_t count);
@@ -74,9 +75,11 @@ class BlockSdcaSolver final : public BlockSdca {
             row_.axpy(i, &coef, p.W.data());
         }
     }
-    double inside(int64_t i, double u) const override {
-        const double y = row_.out.y(i);
-        return std::clamp(u, row_.out.loss.lower(y), row_.out.loss.upper(y));
+    void move(const Part& p, double gamma) override {
+        for (const auto& [i, d] : p.moves) {
+            const double y = row_.out.y(i);  // rounding must not carry u out of its domain
+            u_[i] = std::clamp(u_[i] + gamma * d, row_.out.loss.lower(y), row_.out.loss.upper(y));
+        }
     }
 
     RowVisits<Rows, Single<Loss>> row_;

@@ -5,6 +5,18 @@
 
 namespace pegasos {
 
+// Calls f(p, l) for each of so many interleaved numbers: number p is of lane l.
+template <class F>
+static void each_lane(std::size_t numbers, int L, F&& f) {
+    if (L == 1)
+        for (std::size_t p = 0; p < numbers; ++p) f(p, 0);
+    else
+        for (std::size_t p = 0; p < numbers; p += std::size_t(L))
+            for (int l = 0; l < L; ++l) f(p + std::size_t(l), l);
+}
+
+PegasosBase::~PegasosBase() = default;
+
 PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Weights c,
                          const PegasosOptions& options)
     : out_(std::move(out)),
@@ -122,17 +134,17 @@ void PegasosBase::restore(const State& s) {
 
 void PegasosBase::recompute_norm() {
     std::fill(norm_.begin(), norm_.end(), 0.0);
-    for (std::size_t p = 0; p < v_.size(); ++p) {
-        const int part = out_->part(int(p % L_));
+    each_lane(v_.size(), L_, [&](std::size_t p, int l) {
+        const int part = out_->part(l);
         if (part < out_->parts) norm_[part] += v_[p] * v_[p];
-    }
+    });
 }
 
 // Multiplies a vanishing pi into what it scales.
 void PegasosBase::fold() {
     if (o_.average) flush();
     const auto scale = [&](auto& buffer) {
-        for (std::size_t p = 0; p < buffer.size(); ++p) buffer[p] *= pi_[p % L_];
+        each_lane(buffer.size(), L_, [&](std::size_t p, int l) { buffer[p] *= pi_[l]; });
     };
     scale(v_), scale(U_), scale(window_), scale(next_window_);
     std::fill(pi_.begin(), pi_.end(), 1.0);
@@ -140,7 +152,7 @@ void PegasosBase::fold() {
 }
 
 void PegasosBase::flush() {
-    for (std::size_t p = 0; p < v_.size(); ++p) sum_[p] += carried_[p % L_] * v_[p] - lag_[p];
+    each_lane(v_.size(), L_, [&](std::size_t p, int l) { sum_[p] += carried_[l] * v_[p] - lag_[p]; });
     std::fill(lag_.begin(), lag_.end(), 0.0);
     std::fill(carried_.begin(), carried_.end(), 0.0);
 }
@@ -150,7 +162,7 @@ void PegasosBase::flush() {
 void PegasosBase::draw() {
     for (int r = 0; r < 2; ++r) {
         if (steps_ != next_[r]) continue;
-        for (std::size_t p = 0; p < v_.size(); ++p) random_[r][p] = scale_[p % L_] * v_[p];
+        each_lane(v_.size(), L_, [&](std::size_t p, int l) { random_[r][p] = scale_[l] * v_[p]; });
         std::copy(b_.begin(), b_.end(), random_[r].begin() + std::ptrdiff_t(v_.size()));
         Rng rng(o_.seed ^ 0x72616e646f6d, std::uint64_t(draws_++));
         next_[r] = int64_t(std::min(double(steps_) / rng.uniform(), 9e15)) + 1;

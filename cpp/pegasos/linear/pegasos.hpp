@@ -50,6 +50,7 @@ struct PegasosOptions {
 class PegasosBase : public Solver {
  public:
     PegasosBase(const RowsShape&, std::unique_ptr<Output>, Weights, const PegasosOptions&);
+    ~PegasosBase() override;
 
     void advance(int64_t rows) final;
     double epochs() const final { return double(visits()) / double(m_); }
@@ -71,24 +72,15 @@ class PegasosBase : public Solver {
     int64_t visits() const { return epoch_ * m_ + at_; }
     double relative_weight(int64_t i) const { return c_.weight ? c_.weight[i] * double(m_) / c_.total : 1.0; }
 
-    // w = scale v, lane by lane.
-    void scales(int L, double* scale) const {
+    // w = scale v, lane by lane. Inlined always, as the next: the compiler mostly knows that L is 1.
+    [[gnu::always_inline]] void scales(int L, double* scale) const {
         const double omega = o_.t0 + double(visits());
         const double s = o_.schedule != Schedule::pegasos ? 1.0 : omega > 0 ? 1 / (o_.lam * omega) : 0.0;
         for (int l = 0; l < L; ++l) scale[l] = s * pi_[l];
     }
-    void project(int L) {
-        scales(L, scale_.data());
-        for (int l = 0; l < L; ++l) {
-            const int part = out_->part(l);
-            if (part >= out_->parts) continue;
-            const double length = scale_[l] * std::sqrt(std::max(0.0, norm_[part]));
-            if (length > o_.radius) pi_[l] *= o_.radius / length;
-        }
-    }
     // Σ_t w_t without touching all of w at each step: with C_t = Σ_{j≤t} scale_j, it is C_T v − Σ_t C_t
     // (added at t).
-    void carry(int L) {
+    [[gnu::always_inline]] void carry(int L) {
         for (int l = 0; l < L; ++l) carried_[l] += scale_[l], b_sum_[l] += b_[l];
     }
     void draw();
@@ -161,7 +153,7 @@ class PegasosSolver final : public PegasosBase {
         }
         for (int64_t r = 0; r < k; ++r) add(batch[r], &g_[r * L], gain, k);
         at_ += k;
-        if (o_.radius > 0) project(L);
+        if (o_.radius > 0) project();
         if (shrinks_ && *std::min_element(pi_.begin(), pi_.end()) < 1e-9) fold();
     }
 
@@ -194,7 +186,18 @@ class PegasosSolver final : public PegasosBase {
         row_.dot(i, v_.data(), z);
         const double x2 = row_.rows.squared_norm(i) + o_.feature * o_.feature;
         for (int l = 0; l < L; ++l)
-            if (coef_[l] != 0) norm_[out_->part(l)] += coef_[l] * (2 * z[l] + coef_[l] * x2);
+            if (coef_[l] != 0) norm_[row_.out.part(l)] += coef_[l] * (2 * z[l] + coef_[l] * x2);
+    }
+
+    void project() {
+        const auto L = row_.lanes();
+        scales(L, scale_.data());
+        for (int l = 0; l < L; ++l) {
+            const int part = row_.out.part(l);
+            if (part >= row_.out.parts) continue;
+            const double length = scale_[l] * std::sqrt(std::max(0.0, norm_[part]));
+            if (length > o_.radius) pi_[l] *= o_.radius / length;
+        }
     }
 
     RowVisits<Rows, Out> row_;

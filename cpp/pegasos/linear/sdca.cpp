@@ -27,6 +27,9 @@ SdcaState<Real>::SdcaState(const RowsShape& rows, std::unique_ptr<Output> out, W
 }
 
 template <class Real>
+SdcaState<Real>::~SdcaState() = default;
+
+template <class Real>
 void SdcaState<Real>::online(double* gap, double* loss) const {
     for (int k = 0; k < parts(); ++k) gap[k] = last_gap_[k] / c_.total, loss[k] = last_value_[k] / c_.total;
 }
@@ -185,6 +188,9 @@ SerialSdca<Real>::SerialSdca(const RowsShape& rows, std::unique_ptr<Output> out,
       z_(this->L_),
       next_(this->L_),
       mean_(in_single ? this->u_.size() : 0) {}
+
+template <class Real>
+SerialSdca<Real>::~SerialSdca() = default;
 
 template <class Real>
 void SerialSdca<Real>::advance(int64_t rows) {

@@ -66,6 +66,7 @@ class SdcaState : public SdcaBase {
  public:
     SdcaState(const RowsShape&, std::unique_ptr<Output>, Weights, const double* squared_norms,
               const SdcaOptions&);
+    ~SdcaState() override;
 
     double epochs() const final { return visits_ / double(m_); }
     bool epoch_ended() const final { return at_ == int64_t(order_.size()); }
@@ -121,6 +122,7 @@ class SerialSdca : public SdcaState<Real> {
  public:
     SerialSdca(const RowsShape&, std::unique_ptr<Output>, Weights, const double* squared_norms,
                const SdcaOptions&);
+    ~SerialSdca() override;
     void advance(int64_t rows) final;
     void averages(double* u, int64_t stride) const final;
     void start(const double* u, const double* W, const double* offset) final;
