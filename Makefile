@@ -7,7 +7,12 @@ CPP := $(shell find cpp fuzz -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed, on all cores.
 TESTS := -n auto --dist worksteal --pyargs tests pegasos
 
-.PHONY: help demo test test-all test-lowest lint stub format bench docs sanitize fuzz fuzz-models clean
+# Every target installs with the same flags into the same build directory, so that the second has nothing to compile.
+# Warnings are errors where WERROR=ON says so, as .ci/run does.
+WERROR ?= OFF
+INSTALL := $(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=$(WERROR)
+
+.PHONY: help demo test test-all test-lowest lint stub format bench docs sanitize fuzz fuzz-models build-times check-simd needs clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
@@ -18,20 +23,28 @@ help:
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
 	@echo "make fuzz      throw random files at the svmlight reader, under sanitizers, for FUZZ_SECONDS (needs clang)"
 	@echo "make fuzz-models  the same for model files (FUZZ_SECONDS, 600)"
+	@echo "make build-times  how long each source of the core takes to compile;  make check-simd  which instructions they use"
 	@echo "make docs      build the documentation into docs/_build/html"
 	@echo "make bench     compare with other libraries (installs them)"
 
-$(VENV)/bin/python:
+# What must be there before anything can be installed, and how to get it.
+needs:
+	@command -v $(PYTHON) >/dev/null || { echo "Python is missing ($(PYTHON)): Debian and Ubuntu apt-get install python3 python3-venv, Fedora dnf install python3, macOS brew install python; or name one with PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) is older than 3.11: install a newer Python and name it with PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { echo "Python's venv module or pip is missing: Debian and Ubuntu apt-get install python3-venv python3-pip"; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null || { echo "A C++20 compiler is missing ($${CXX:-c++}): Debian and Ubuntu apt-get install g++, Fedora dnf install gcc-c++, macOS xcode-select --install; or name one with CXX=..."; exit 1; }
+
+$(VENV)/bin/python: | needs
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 
 # The package is installed as users get it, and again whenever its sources change.
 $(STAMP): $(VENV)/bin/python pyproject.toml CMakeLists.txt $(CPP) $(shell find src -name '*.py' -o -name '*.css')
-	$(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=ON ".[test]"
+	$(INSTALL) ".[test]"
 	@touch $@
 
 demo: $(VENV)/bin/python
-	$(BIN)/pip install --quiet ".[plots]"
+	$(INSTALL) ".[plots]"
 	$(BIN)/python examples/demo.py
 
 lint: $(STAMP)
@@ -61,6 +74,12 @@ test-lowest:
 # The types of the core as installed, for the type checker; make lint compares.
 stub: $(STAMP)
 	$(BIN)/python tools/core_stub.py
+
+# CPU-seconds of every source of the core, compiled anew; and proof that only dispatched files need a newer processor.
+build-times: $(STAMP)
+	$(BIN)/python tools/build_times.py
+check-simd: $(STAMP)
+	$(BIN)/python tools/check_instructions.py $(wildcard build/cp*)
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
@@ -95,11 +114,11 @@ fuzz-models: $(STAMP)
 	$(BIN)/python fuzz/fuzz_model.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -rss_limit_mb=2048 fuzz/corpus/models
 
 docs: $(VENV)/bin/python
-	$(BIN)/pip install --quiet ".[docs]"
+	$(INSTALL) ".[docs]"
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/bin/python
-	$(BIN)/pip install --quiet ".[bench]"
+	$(INSTALL) ".[bench]"
 	$(BIN)/python -m benchmarks.run
 
 clean:

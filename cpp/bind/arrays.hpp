@@ -31,7 +31,7 @@ using OutVector = nb::ndarray<double, nb::numpy, nb::ndim<1>, nb::c_contig>;
 using OutMatrix = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig>;
 
 inline nb::capsule owner(double* p) {
-    return nb::capsule(p, [](void* q) noexcept { std::free(q); });
+    return nb::capsule(p, [](void* q) noexcept { release(q); });
 }
 inline OutVector new_vector(std::int64_t n) {
     double* p = static_cast<double*>(allocate(std::size_t(n) * sizeof(double)));

@@ -7,7 +7,6 @@
 #include "objects.hpp"
 #include "pegasos/core/bias.hpp"
 #include "pegasos/linear/envelope.hpp"
-#include "pegasos/linear/margin_lanes.hpp"
 
 namespace pegasos::bind {
 namespace {

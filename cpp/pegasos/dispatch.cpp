@@ -1,4 +1,9 @@
-// Picks the tables of kernels for this machine's instruction set.
+// Picks the tables of kernels for this machine's instruction set, or those that PEGASOS_SIMD names.
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
 #include "pegasos/simd/kernels.hpp"
 
 #ifdef PEGASOS_X86_DISPATCH
@@ -37,10 +42,23 @@ PEGASOS_DECLARE(baseline)
 #ifdef PEGASOS_X86_DISPATCH
 PEGASOS_DECLARE(v3)
 PEGASOS_DECLARE(v4)
-namespace {
-const int level = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 1;
-}
 #endif
+namespace {
+#ifdef PEGASOS_X86_DISPATCH
+const int highest = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 1;
+#else
+const int highest = 1;
+#endif
+// The level that PEGASOS_SIMD asks for; 0 if it is not set, −1 if it means nothing.
+int wanted() {
+    const char* word = std::getenv("PEGASOS_SIMD");
+    if (!word || !*word) return 0;
+    for (const auto& [name, level] : {std::pair{"baseline", 1}, {"avx2", 3}, {"avx512", 4}})
+        if (name == std::string(word)) return level;
+    return -1;
+}
+[[maybe_unused]] const int level = wanted() > 0 && wanted() < highest ? wanted() : highest;
+}  // namespace
 
 namespace simd {
 namespace {
@@ -75,6 +93,17 @@ bool gathers() {
 bool gathers() { return false; }
 #endif
 Syrk syrk() { return PEGASOS_CHOOSE(table_syrk); }
+void check_wanted() {
+    const int asked = wanted();
+    const std::string had = highest == 4   ? "baseline, avx2, avx512"
+                            : highest == 3 ? "baseline, avx2"
+                                           : "baseline";
+    if (asked < 0 || asked > highest)
+        throw std::runtime_error(
+            "PEGASOS_SIMD=" + std::string(std::getenv("PEGASOS_SIMD")) +
+            (asked < 0 ? " is no instruction set" : ": this machine has no such instructions") +
+            "; here it can be " + had);
+}
 const char* instruction_set() { return PEGASOS_CHOOSE(name); }
 }  // namespace simd
 

@@ -46,6 +46,8 @@ struct Piecewise {
 struct MarginShape {
     float bend, most;
 };
+template <class Loss>
+concept MarginShaped = requires(const Loss& loss) { loss.margin_shape(); };
 
 // Margin losses are functions of the margin yz, with dual variable a = y u; these are their shared borders.
 template <class Loss>

@@ -268,22 +268,32 @@ void finish(const Job& job, const int64_t* rows, int count, Real* s) {
 
 // --- from lanes to rows ----------------------------------------------------------------------------------
 
+// Of sixteen numbers, a's and b's, those at the places given. GCC 11 does not know clang's name for it.
+template <int... at>
+Eight picked(Eight a, Eight b) {
+#ifdef __clang__
+    return __builtin_shufflevector(a, b, at...);
+#else
+    return __builtin_shuffle(a, b, EightInts{at...});
+#endif
+}
+
 // Eight by eight, by three rounds of exchanges at distance 1, 2 and 4.
 void transpose_eight(const float* s, int width, float* const* out, int64_t at) {
     Eight r[8], t[8];
     for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const LooseEight*>(s + i * width);
     for (int i = 0; i < 8; i += 2) {
-        t[i] = __builtin_shuffle(r[i], r[i + 1], EightInts{0, 8, 2, 10, 4, 12, 6, 14});
-        t[i + 1] = __builtin_shuffle(r[i], r[i + 1], EightInts{1, 9, 3, 11, 5, 13, 7, 15});
+        t[i] = picked<0, 8, 2, 10, 4, 12, 6, 14>(r[i], r[i + 1]);
+        t[i + 1] = picked<1, 9, 3, 11, 5, 13, 7, 15>(r[i], r[i + 1]);
     }
     for (int i = 0; i < 8; i += 4)
         for (int j = i; j < i + 2; ++j) {
-            r[j] = __builtin_shuffle(t[j], t[j + 2], EightInts{0, 1, 8, 9, 4, 5, 12, 13});
-            r[j + 2] = __builtin_shuffle(t[j], t[j + 2], EightInts{2, 3, 10, 11, 6, 7, 14, 15});
+            r[j] = picked<0, 1, 8, 9, 4, 5, 12, 13>(t[j], t[j + 2]);
+            r[j + 2] = picked<2, 3, 10, 11, 6, 7, 14, 15>(t[j], t[j + 2]);
         }
     for (int j = 0; j < 4; ++j) {
-        t[j] = __builtin_shuffle(r[j], r[j + 4], EightInts{0, 1, 2, 3, 8, 9, 10, 11});
-        t[j + 4] = __builtin_shuffle(r[j], r[j + 4], EightInts{4, 5, 6, 7, 12, 13, 14, 15});
+        t[j] = picked<0, 1, 2, 3, 8, 9, 10, 11>(r[j], r[j + 4]);
+        t[j + 4] = picked<4, 5, 6, 7, 12, 13, 14, 15>(r[j], r[j + 4]);
     }
     for (int l = 0; l < 8; ++l)
         if (out[l]) *reinterpret_cast<LooseEight*>(out[l] + at) = t[l];

@@ -78,7 +78,7 @@ inline void visit(const T* x, Index at, int64_t nnz, MarginVisit& v) {
     // A variable between its bounds was left where this is zero: how far it is from that, scores have moved
     // since.
     const F ascent = slope - v.shape.bend * a;
-    const F open = used * ((a > zero) & (a < top) ? zero + 1 : zero);
+    const F open = used * (((a > zero) & (a < top)) ? zero + 1 : zero);
     *reinterpret_cast<F*>(v.moved) += open * ascent * ascent;
     *reinterpret_cast<F*>(v.open) += open;
 

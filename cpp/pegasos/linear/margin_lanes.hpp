@@ -14,9 +14,6 @@
 
 namespace pegasos {
 
-template <class Loss>
-concept MarginShaped = requires(const Loss& loss) { loss.margin_shape(); };
-
 // What a visit is given and what it leaves; pointers lead to as many numbers as there are lanes.
 struct MarginVisit {
     MarginShape shape;

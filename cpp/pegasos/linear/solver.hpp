@@ -73,13 +73,6 @@ inline void squared_lanes(const double* lanes, int64_t n, int L, double* squares
 // bits.
 using State = std::vector<std::pair<std::string, Buffer>>;
 
-// The rows' weights in the objective (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i: c_i and M = Σ c_i.
-struct Weights {
-    const double* weight;  // null: all 1
-    double total;
-    double operator[](int64_t i) const { return weight ? weight[i] : 1.0; }
-};
-
 class Solver {
  public:
     virtual ~Solver() = default;
@@ -132,29 +125,40 @@ struct FieldReader {
     }
 };
 
+// The shape of the rows, which is all that most of a solver needs to know of them.
+struct RowsShape {
+    int64_t rows, cols, room, nnz;
+    template <class Rows>
+    explicit RowsShape(const Rows& r) : rows(r.rows), cols(r.cols), room(r.room()), nnz(r.nnz()) {}
+
+    // Weights of L lanes for rows and constant feature, all zero.
+    template <class Real>
+    WeightBuffer<Real> weights(int L) const {
+        return WeightBuffer<Real>(std::size_t((cols + 1) * L), Roomy<Real>(room * L));
+    }
+};
+
 // Scores and updates of one row against weights that end with the constant feature: W has (n + 1) rows of
-// lanes.
-template <class Rows, class Output>
-struct LaneOps {
+// lanes. Out is a Single<Loss>, or Output (core/outputs.hpp), which is not copied.
+template <class Out>
+using Held = std::conditional_t<Out::single, Out, Out&>;
+template <class Rows, class Out>
+struct RowVisits {
     Rows rows;
-    Output out;
+    Held<Out> out;
     double feature;  // value of the constant feature; 0: none
     int64_t near =
         rows.nnz() > 1 << 22 ? 6 : 3;  // see prefetch: rows from memory take longer than from caches
 
-    static constexpr bool single = requires { requires Output::lanes() == 1; };
     // The number of lanes, known to the compiler where it is one: loops over lanes then vanish.
     struct One {
-        int value;
         constexpr operator int() const { return 1; }
     };
-    using Lanes = std::conditional_t<single, One, int>;
-    int L() const { return out.lanes(); }
-    int64_t size() const { return (rows.cols + 1) * L(); }
-    // Weights for rows and constant feature, all zero.
-    template <class Real = double>
-    WeightBuffer<Real> weights() const {
-        return WeightBuffer<Real>(std::size_t(size()), Roomy<Real>(rows.room() * L()));
+    auto lanes() const {
+        if constexpr (Out::single)
+            return One{};
+        else
+            return out.lanes;
     }
 
     // Rows are visited in random order, so the caches are asked for row order[at + near] before order[at] is
@@ -174,64 +178,26 @@ struct LaneOps {
     }
 
     void dot(int64_t i, const double* W, double* z) const {
-        if constexpr (single) {
+        if constexpr (Out::single) {
             z[0] = rows.dot(i, W) + feature * W[rows.cols];
         } else {
-            rows.dot_lanes(i, W, L(), z);
-            const double* Wb = W + rows.cols * L();
-            for (int l = 0; l < L(); ++l) z[l] += feature * Wb[l];
+            const int L = out.lanes;
+            rows.dot_lanes(i, W, L, z);
+            const double* Wb = W + rows.cols * L;
+            for (int l = 0; l < L; ++l) z[l] += feature * Wb[l];
         }
     }
     void axpy(int64_t i, const double* c, double* W) const {
-        if constexpr (single) {
+        if constexpr (Out::single) {
             rows.axpy(i, c[0], W);
             W[rows.cols] += feature * c[0];
         } else {
-            rows.axpy_lanes(i, c, W, L());
-            double* Wb = W + rows.cols * L();
-            for (int l = 0; l < L(); ++l) Wb[l] += feature * c[l];
+            const int L = out.lanes;
+            rows.axpy_lanes(i, c, W, L);
+            double* Wb = W + rows.cols * L;
+            for (int l = 0; l < L; ++l) Wb[l] += feature * c[l];
         }
     }
 };
-
-// How many outputs a caller sees: the lanes that do not only pad.
-template <class Loss>
-int visible(const Single<Loss>&) {
-    return 1;
-}
-template <class Loss>
-int visible(const OneVsRest<Loss>& o) {
-    return o.count;
-}
-template <class Loss>
-int visible(const Joint<Loss>& o) {
-    return o.loss.classes;
-}
-
-// Calls make(output) with the Single, OneVsRest or Joint that the arguments describe.
-struct Targets {
-    const double* value = nullptr;        // Single
-    const std::int32_t* label = nullptr;  // OneVsRest, Joint
-    std::int32_t first = 0;
-    int count = 1;
-};
-template <class F>
-std::unique_ptr<Solver> with_output(const AnyLoss& loss, const Targets& t, F&& make) {
-    return std::visit(
-        [&](const auto& l) -> std::unique_ptr<Solver> {
-            using Loss = std::decay_t<decltype(l)>;
-            if (t.value) return make(Single<Loss>{l, t.value});
-            return make(OneVsRest<Loss>{l, t.label, t.first, t.count});
-        },
-        loss);
-}
-template <class F>
-std::unique_ptr<Solver> with_output(const AnyJointLoss& loss, const Targets& t, F&& make) {
-    return std::visit(
-        [&](const auto& l) -> std::unique_ptr<Solver> {
-            return make(Joint<std::decay_t<decltype(l)>>{l, t.label});
-        },
-        loss);
-}
 
 }  // namespace pegasos

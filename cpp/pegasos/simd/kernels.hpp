@@ -53,6 +53,10 @@ const Kernels<T>& kernels();
 // Its name: "baseline", "v3" (AVX2 + FMA) or "v4" (AVX-512).
 const char* instruction_set();
 
+// The environment variable PEGASOS_SIMD (baseline, avx2, avx512) asks for one that is not the best. Throws if it says
+// something else, or names what this machine has not.
+void check_wanted();
+
 // Whether this machine gathers faster than it loads one by one: Intel's with AVX-512, but for those that had
 // to be slowed down (Downfall, 2023).
 bool gathers();
