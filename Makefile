@@ -12,12 +12,13 @@ TESTS := -n auto --dist worksteal --pyargs tests pegasos
 WERROR ?= OFF
 INSTALL := $(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=$(WERROR)
 
-.PHONY: help demo test test-all test-lowest lint stub format bench docs sanitize fuzz fuzz-models build-times check-simd needs clean
+.PHONY: help demo test test-all test-simd test-lowest lint stub format bench docs sanitize fuzz fuzz-models build-times check-simd needs clean
 
 help:
 	@echo "make demo      install, train on embedded data, show progress and certificate, draw a plot"
 	@echo "make test      install, check style and types, run the tests"
-	@echo "make test-all  the same with the slow tests, then make test-lowest"
+	@echo "make test-all  the same with the slow tests, then make test-simd and make test-lowest"
+	@echo "make test-simd the tests at each instruction set that this processor has besides its best one"
 	@echo "make test-lowest  the tests with the lowest versions of all dependencies that pyproject.toml declares"
 	@echo "make stub      write the types of the C++ core anew, after a change in cpp/bind/"
 	@echo "make sanitize  the tests on a build with the address and undefined-behaviour sanitizers"
@@ -59,7 +60,13 @@ test: lint
 
 test-all: lint
 	$(BIN)/python -m pytest -m "" $(TESTS)
-	$(MAKE) test-lowest
+	$(MAKE) test-simd test-lowest
+
+# The quick tests at each instruction set below the best one; PEGASOS_SIMD refuses those that the processor lacks.
+test-simd: $(STAMP)
+	PEGASOS_SIMD=baseline $(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -c 'from pegasos import _core; raise SystemExit(_core.instruction_set() == "baseline")' || exit 0; \
+	  PEGASOS_SIMD=avx2 $(BIN)/python -m pytest $(TESTS)
 
 # What users install is held to the lowest versions declared, for which there are wheels for the lowest Python; the
 # tools of the tests may be newer.

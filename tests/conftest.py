@@ -105,7 +105,7 @@ def optimum(p):
     """The oracle's optima, one for each part."""
     loss = oracle(p.loss, p.outputs)
     options = {"loss": loss, "lam": p.lam, "weight": p.weight, "bias": ORACLE_BIAS[p.bias], "B": p.feature}
-    targets = [p.target] if p.joint else [p.targets(k) for k in range(p.parts)]
+    targets = [p.target] if p.joint else [p.targets(k) for k in range(p.n_parts)]
     return [o.optimum(p.examples.array, y, **options) for y in targets]
 
 

@@ -97,7 +97,7 @@ def test_problem_constants(loss):
     assert p.total == pytest.approx(c.sum())
     assert p.mean_squared_norm == pytest.approx(c @ (X**2).sum(1) / c.sum())
     assert p.hardness == pytest.approx(0.1 * c.sum() / p.mean_squared_norm)
-    assert p.parts == 1
+    assert p.n_parts == 1
     assert p.joint == (loss.kind == "joint")
 
 

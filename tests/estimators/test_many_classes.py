@@ -228,7 +228,7 @@ def test_resumed_is_straight(kind, together, monkeypatch):
     while not engine.due(1e-6):
         states.append({name: array.copy() for name, array in engine.state().items()})
         engine.advance()
-    assert len(states) >= engine.problem.parts / 2
+    assert len(states) >= engine.problem.n_parts / 2
     for state in states[:: len(states) // 4]:
         resumed = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
         resumed.restore(state)

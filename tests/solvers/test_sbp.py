@@ -177,7 +177,7 @@ def test_pairs_of_classes(kernel):
 
 def test_steps_are_the_oracles():
     engine = SBP(nu=0.1).engine(problem(80), Options(tol=1e-9, seed=3))
-    part, state = engine.problem.pieces[0], engine.states[0]
+    part, state = engine.problem.parts[0], engine.states[0]
     engine.advance()
     K = pairwise.rbf_kernel(engine.problem.X[part.index], gamma=0.5)
     draws = [np.random.default_rng([3, 0, t]).random(2) for t in range(1, state.steps + 1)]

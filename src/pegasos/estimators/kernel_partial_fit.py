@@ -54,7 +54,7 @@ class KernelStream(RowStream):
         B2 = squared_feature(problem)
         units = self._prepare(problem, options, B2)
         self.coef = self.coef.copy()
-        parts, threads, output = problem.parts, problem.rows.threads, options.output
+        parts, threads, output = problem.n_parts, problem.rows.threads, options.output
         means = self._means(problem, B2) if output in MEANS else None
         start, followed = self.coef.copy(), self.coef[None]
         if means is not None:
@@ -89,7 +89,7 @@ class KernelStream(RowStream):
             b = B2 * shown.sum(axis=1)
             squares = squares + b**2 / B2
         primal = 0.5 * self.lam * float(squares.sum())
-        for part, own_scores in zip(problem.pieces, scores + b[:, None], strict=True):
+        for part, own_scores in zip(problem.parts, scores + b[:, None], strict=True):
             values = np.ascontiguousarray(own_scores if part.index is None else own_scores[part.index])
             primal += float(part.weight @ part.core.value(values, part.y)) / problem.total
         if not np.isfinite(primal):
@@ -119,11 +119,11 @@ class KernelStream(RowStream):
 
     def _prepare(self, problem: KernelProblem, options: Pegasos, B2: float) -> Units:
         """What rows and targets so far make of the step size; coefficients get the scale that belongs to it."""
-        parts, before = problem.parts, self.t0
+        parts, before = problem.n_parts, self.t0
         self.progress = self.progress.copy() if len(self.progress) else _fresh(parts)
         if not len(self.coef):
             self.coef = np.zeros((parts, 0))
-        part = problem.pieces[0]
+        part = problem.parts[0]
         # Some pairs of classes may have no rows yet: all rows count for them, without weights.
         weight = part.weight if part.index is None else None
         t0, units = self._measure(problem, options, problem.rows(0).diagonal, weight, part.y)
@@ -148,16 +148,16 @@ class KernelStream(RowStream):
         self, problem: KernelProblem, old: Array, options: Pegasos, seed: int, bias_rate: float
     ) -> tuple[Array, PieceSums]:
         """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
-        m, rows, pieces = int(problem.X.shape[0]), problem.rows(0), problem.pieces
+        m, rows, parts = int(problem.X.shape[0]), problem.rows(0), problem.parts
         order = _core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0)
         size = min(int(options.batch_size), m)
         long = size > BLOCK_ROWS
         block = size if long else BLOCK_ROWS // size * size
         radius = options.radius(problem, self.lam)
-        raw, slopes = np.zeros((len(pieces), m)), [np.zeros(part.m) for part in pieces]
-        place = [_places(part.index, m) for part in pieces]
-        lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in pieces]
-        passed, folded, steps = np.zeros(len(pieces)), np.ones(len(pieces)), self.progress[:, Progress.STEPS].copy()
+        raw, slopes = np.zeros((len(parts), m)), [np.zeros(part.m) for part in parts]
+        place = [_places(part.index, m) for part in parts]
+        lags = [np.zeros((2, part.m if options.output in MEANS else 0)) for part in parts]
+        passed, folded, steps = np.zeros(len(parts)), np.ones(len(parts)), self.progress[:, Progress.STEPS].copy()
         self.progress[:, [Progress.CARRIED, Progress.BIAS_SUM]] = 0.0
         for first in range(0, m, block):
             at = np.ascontiguousarray(order[first : first + block])
@@ -167,7 +167,7 @@ class KernelStream(RowStream):
             K = np.zeros((0, 0)) if long and not radius else rows.square(at)
             check_values(K, at)
             self.evaluations += len(at) * len(known) + (len(at) ** 2 if K.size else 0)
-            for k, part in enumerate(pieces):
+            for k, part in enumerate(parts):
                 inside = np.flatnonzero(place[k][at] >= 0)
                 if not len(inside):
                     continue
@@ -205,9 +205,9 @@ class KernelStream(RowStream):
                     counts[Progress.FOLDED] = 1.0
                 self.progress[k] = counts
                 np.add.at(raw[k], at[inside], change)
-        sums = np.zeros((len(pieces), m))
+        sums = np.zeros((len(parts), m))
         if options.output in MEANS:
-            for k, part in enumerate(pieces):  # as PegasosState.coefficients has it
+            for k, part in enumerate(parts):  # as PegasosState.coefficients has it
                 lag, total = lags[k]
                 own = (
                     part.weight

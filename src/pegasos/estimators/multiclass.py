@@ -38,7 +38,7 @@ def coefficient_table(problem: KernelProblem, codes: Array, model: Coefficients)
     coefs = problem.split(model.coef)
     if not isinstance(problem, PairProblem):
         return np.stack(coefs).take(np.argsort(codes, kind="stable"), axis=1)
-    parts = problem.pieces
+    parts = problem.parts
     table = np.zeros((parts.classes - 1, len(codes)))
     for p, (part, coef) in enumerate(zip(parts, coefs, strict=True)):
         of_first, of_second = parts.of_pair(table, p)

@@ -290,13 +290,13 @@ class _Loop(Generic[M]):
         try:
             # P* ≤ P(0), up to rounding: a bound beyond that is none.
             low, high = float(self.dual.min()), float(self._at_zero().max() * (1 + 1e-6))
-            self.dual = saved(own, "dual", (self.problem.parts,), low=low, high=high)
+            self.dual = saved(own, "dual", (self.problem.n_parts,), low=low, high=high)
             trace = _saved_trace(own)
             seconds = saved(own, "seconds", (1,), low=0.0, high=1e12)
             self.advanced = bool(saved(own, "advanced", (1,), low=0, high=1, whole=True)[0])
             best = {k.removeprefix("best."): v for k, v in own.items() if k.startswith("best.")}
             if best:
-                self.best = Best(self.problem.model_of(best), saved(best, "primal", (self.problem.parts,)))
+                self.best = Best(self.problem.model_of(best), saved(best, "primal", (self.problem.n_parts,)))
             self.engine.restore(engine)
         except ValueError as error:
             raise file.damaged(error) from None

@@ -75,7 +75,7 @@ class Problem(Protocol[M]):
     """What the loop asks of every kind of problem."""
 
     @property
-    def parts(self) -> int:
+    def n_parts(self) -> int:
         """Independent problems, each with bounds of its own."""
         ...
 

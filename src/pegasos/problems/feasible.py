@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pegasos import _core
 from pegasos.rows.views import Array
+
+
+def best_bias(core: _core.Loss, scores: Array, y: Array, c: Array) -> float:
+    """The middle of the biases that are best for scores without one: where the best dual variables are balanced."""
+    low, high, _ = core.best_offset(np.ascontiguousarray(scores), y, c, 0.0)
+    return 0.5 * (low + high)
 
 
 def sign_sums(c: Array, u: Array) -> tuple[Array, Array]:

@@ -70,7 +70,7 @@ class KernelProblem:
 
     X: Any
     kernel: Kernel
-    pieces: Sequence[Part]
+    parts: Sequence[Part]
     lam: float
     total: float
     rows: PartRows
@@ -80,37 +80,37 @@ class KernelProblem:
     _kept: dict[tuple[str, int], tuple[Array, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def parts(self) -> int:
+    def n_parts(self) -> int:
         """Independent problems."""
-        return len(self.pieces)
+        return len(self.parts)
 
     @property
     def loss(self) -> Loss:
         """That of all parts."""
-        return self.pieces[0].loss
+        return self.parts[0].loss
 
     @property
     def C(self) -> float:
         """1/(λM), of all parts."""
-        return self.pieces[0].C
+        return self.parts[0].C
 
     @property
     def size(self) -> int:
         """Coefficients of a model: one for each row of each part."""
-        return sum(p.m for p in self.pieces)
+        return sum(p.m for p in self.parts)
 
     def mean_squared_norm(self, k: int) -> float:
         """(1/M) Σ c_i K(x_i, x_i) over the rows of part k; a kernel that is not positive semi-definite has none."""
-        return max(float(self.pieces[k].weight @ self.rows(k).diagonal()) / self.total, 0.0)
+        return max(float(self.parts[k].weight @ self.rows(k).diagonal()) / self.total, 0.0)
 
     def at_zero(self) -> Array:
         """P(0, 0) of each part."""
-        return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.pieces])
+        return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.parts])
 
     def split(self, flat: Array) -> list[Array]:
         """Views of numbers of the rows of each part."""
-        ends = accumulate(part.m for part in self.pieces)
-        return [flat[end - part.m : end] for end, part in zip(ends, self.pieces, strict=True)]
+        ends = accumulate(part.m for part in self.parts)
+        return [flat[end - part.m : end] for end, part in zip(ends, self.parts, strict=True)]
 
     def scores(self, k: int, coef: Array) -> Array:
         """K coef on the rows of part k, in float64; those computed last are kept, and serve for multiples of coef."""
@@ -132,7 +132,7 @@ class KernelProblem:
         return found
 
     def _computed_scores(self, k: int, coef: Array) -> Array:
-        support, m = np.flatnonzero(coef), self.pieces[k].m
+        support, m = np.flatnonzero(coef), self.parts[k].m
         return np.asarray(self.rows(k).exact(support, coef[support], np.arange(m))) if len(support) else np.zeros(m)
 
     def _computed_square(self, k: int, coef: Array) -> float:
@@ -151,7 +151,7 @@ class KernelProblem:
             return BY_KIND
         if (of_all := self._proofs.get(b"all", UNKNOWN)).known == "proven":
             return of_all
-        part = self.pieces[k]
+        part = self.parts[k]
         rows = np.flatnonzero(part.weight > 0)
         if len(rows) > MAX_CHECKED_ROWS:
             return UNKNOWN
@@ -176,21 +176,21 @@ class KernelProblem:
         """Why there is no lower bound, if there is none."""
         if self.kernel.definite:
             return ""
-        known = {self.definiteness(k).known for k in range(self.parts)}
+        known = {self.definiteness(k).known for k in range(self.n_parts)}
         if "refuted" in known:
             return INDEFINITE
         return f"the kernel is not known to be positive semi-definite, {UNBOUNDED}" if "unknown" in known else ""
 
     def numbers(self, k: int, rows: Array) -> Array:
         """The numbers in X of rows of part k."""
-        index = self.pieces[k].index
+        index = self.parts[k].index
         return rows if index is None else np.asarray(index[rows])
 
     # --- what the loop asks ------------------------------------------------------------------------------------------
 
     def first_bounds(self) -> Array:
         """None: with a kernel that is not positive semi-definite even u = 0 bounds nothing."""
-        return np.broadcast_to(-np.inf, self.parts)
+        return np.broadcast_to(-np.inf, self.n_parts)
 
     def trivial(self) -> None:
         """None: estimators handle targets that are all equal before they make a problem."""
@@ -198,19 +198,19 @@ class KernelProblem:
 
     def certify(self, point: Point[Coefficients]) -> Bounds[Coefficients]:
         """P and D of what a solver proposes, for each part; a bias that is not regularised is the best one."""
-        shared = all(part.index is None for part in self.pieces) and point.scores is None and not point.separate
-        groups = [list(range(self.parts))] if shared else [[k] for k in range(self.parts)]
+        shared = all(part.index is None for part in self.parts) and point.scores is None and not point.separate
+        groups = [list(range(self.n_parts))] if shared else [[k] for k in range(self.n_parts)]
         coefs, duals = self.split(point.model.coef), None if point.duals is None else self.split(point.duals)
         found: dict[int, tuple[float, float, float, float]] = {}
         for group in groups:
-            own = point.model.coef.reshape(self.parts, -1) if shared else np.stack([coefs[k] for k in group])
+            own = point.model.coef.reshape(self.n_parts, -1) if shared else np.stack([coefs[k] for k in group])
             u = None if duals is None else np.stack([duals[k] for k in group])
             if point.scores is not None:
                 found[group[0]] = _from_running(self, group[0], own[0], point.scores[group[0]])
             else:
                 found |= zip(group, _from_rows(self, group, own, u, point.separate), strict=True)
-        primal, formal, b, error = np.array([found[k] for k in range(self.parts)]).T.copy()
-        proven = np.array([self.definiteness(k).known == "proven" for k in range(self.parts)])
+        primal, formal, b, error = np.array([found[k] for k in range(self.n_parts)]).T.copy()
+        proven = np.array([self.definiteness(k).known == "proven" for k in range(self.n_parts)])
         dual = lower_bounds(proven, primal, formal)
         model = Coefficients(point.model.coef, b)
         return Bounds(primal, dual, model, formal=np.minimum(formal, primal), score_error=error)
@@ -230,7 +230,7 @@ class KernelProblem:
 
     def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
         """What ``arrays`` wrote."""
-        shapes = {"W": (self.size,), "b": (self.parts,)}
+        shapes = {"W": (self.size,), "b": (self.n_parts,)}
         return Coefficients(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
 
     def digests(self) -> dict[str, str]:
@@ -246,7 +246,7 @@ class KernelProblem:
             "data": digest(*arrays),
             "targets": digest(*self._targets()),
             "weights": digest(*self._weights()),
-            "outputs": str(self.parts),
+            "outputs": str(self.n_parts),
             "loss": spelled(self.loss),
             "lam": repr(float(self.lam)),
             "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
@@ -256,11 +256,11 @@ class KernelProblem:
 
     def _targets(self) -> list[Array]:
         """Those of all parts."""
-        return [part.y for part in self.pieces]
+        return [part.y for part in self.parts]
 
     def _weights(self) -> list[Array]:
         """Those of the rows."""
-        return [part.weight for part in self.pieces]
+        return [part.weight for part in self.parts]
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------
@@ -309,14 +309,14 @@ def exact_scores(problem: KernelProblem, k: int, coef: Array) -> Array:
 def primal_values(problem: KernelProblem, numbers: list[int], coef: Array) -> list[float]:
     """P of the parts ``numbers``, which have the same rows; a line of ``coef`` for each."""
     found = zip(numbers, coef, exact_scores(problem, numbers[0], coef), strict=True)
-    return [primal_value(problem, problem.pieces[k], own, F)[0] for k, own, F in found]
+    return [primal_value(problem, problem.parts[k], own, F)[0] for k, own, F in found]
 
 
 def _from_rows(
     problem: KernelProblem, numbers: list[int], coef: Array, u: Array | None, separate: bool
 ) -> list[tuple[float, float, float, float]]:
     """P, D, bias and 0 of parts that have the same rows, with all scores recomputed."""
-    parts = [problem.pieces[k] for k in numbers]
+    parts = [problem.parts[k] for k in numbers]
     # Line by line: of a thousand classes each copy is as large as the model.
     proposed = (_own_duals(p, c) for p, c in zip(parts, coef, strict=True)) if u is None else u
     feasible = np.empty_like(coef)
@@ -335,7 +335,7 @@ def _from_rows(
         squares = [dot(c, F) for c, F in zip(dual_coef, Z[len(parts) :], strict=True)]
     found = []
     for k, own, F, v, c, square in zip(numbers, coef, Z[: len(parts)], feasible, dual_coef, squares, strict=True):
-        P, b = primal_value(problem, problem.pieces[k], own, F)
+        P, b = primal_value(problem, problem.parts[k], own, F)
         found.append((P, _best_on_ray(problem, k, v, c, square), b, 0.0))
     return found
 
@@ -352,7 +352,7 @@ def _from_running(
 
     Such a score is used if the row's loss is zero within the bound of its rounding error; all others are computed.
     """
-    part, support = problem.pieces[k], np.flatnonzero(coef)
+    part, support = problem.parts[k], np.flatnonzero(coef)
     if len(support) * part.m <= FULL_CERTIFICATE_VALUES:
         scores = exact_scores(problem, k, coef[None])[0]
         error = float(np.abs(scores - kept.values).max())
@@ -370,7 +370,7 @@ def _from_running(
 
 def _wanted_scores(problem: KernelProblem, k: int, coef: Array, kept: RunningScores) -> tuple[Array, float]:
     """Scores of all rows, recomputed where the loss may depend on them, and the largest error seen."""
-    part, rows, support = problem.pieces[k], problem.rows(k), np.flatnonzero(coef)
+    part, rows, support = problem.parts[k], problem.rows(k), np.flatnonzero(coef)
     reach = kept.drift.reach(coef - kept.coef, *rows.value_errors())
     scores, known = kept.values.copy(), np.zeros(part.m, dtype=bool)
     wanted, error = (coef != 0) | ~np.isfinite(scores) | (reach == np.inf), 0.0
@@ -387,7 +387,7 @@ def _wanted_scores(problem: KernelProblem, k: int, coef: Array, kept: RunningSco
 
 def _best_on_ray(problem: KernelProblem, k: int, u: Array, coef: Array, square: float) -> float:
     """The best D of t u over 0 ≤ t ≤ 1, where w(u) has these coefficients and coef·K coef; D is concave in t."""
-    part, shift = problem.pieces[k], problem.definiteness(k).shift
+    part, shift = problem.parts[k], problem.definiteness(k).shift
     square += _feature_square(problem, coef) + (shift * dot(coef, coef) if shift else 0.0)
     half = 0.5 * problem.lam * square
 

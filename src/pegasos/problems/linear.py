@@ -26,7 +26,7 @@ import numpy as np
 from pegasos import _core
 from pegasos.losses import Loss
 from pegasos.problems.base import Bounds, Point
-from pegasos.problems.feasible import balanced, class_sums, on_simplex, sign_sums, transported
+from pegasos.problems.feasible import balanced, best_bias, class_sums, on_simplex, sign_sums, transported
 from pegasos.problems.sums import Sums, Values, certify_by_sums, here
 from pegasos.rows.views import Array, Examples
 from pegasos.util.digests import digest, spelled
@@ -84,7 +84,7 @@ class LinearProblem:
         return self.loss.kind == "joint"
 
     @property
-    def parts(self) -> int:
+    def n_parts(self) -> int:
         """The number of independent problems, each with a certificate of its own."""
         return 1 if self.joint else self.outputs
 
@@ -201,7 +201,7 @@ class LinearProblem:
 
     def first_bounds(self) -> Array:
         """No loss is negative: u = 0 bounds every problem from below."""
-        return np.zeros(self.parts)
+        return np.zeros(self.n_parts)
 
     def trivial(self) -> tuple[Weights, Array] | None:
         """Weights of zero and their best biases, where the targets of some part are all equal."""
@@ -263,7 +263,7 @@ class LinearProblem:
 
     def combine(self, found: Values[Weights]) -> Bounds[Weights]:
         """P = (λ/2)‖W‖² + losses and D = conjugates − (λ/2)‖W(u)‖²."""
-        sums, (W, b), dual = found.sums, found.model, np.full(self.parts, -np.inf)
+        sums, (W, b), dual = found.sums, found.model, np.full(self.n_parts, -np.inf)
         assert W is not None
         primal = self.penalty(self.squared_norms_of(W), b) + sums["losses"]
         if "conjugates" in sums:
@@ -325,8 +325,7 @@ def best_biases(problem: LinearProblem, Z: Array) -> Array:
     """What to add to the bias of each output so that it is best for the scores Z."""
     shifts = np.zeros(problem.outputs)
     for k in range(problem.outputs):
-        lo, hi, _ = problem.scalar.best_offset(np.ascontiguousarray(Z[:, k]), problem.targets(k), problem.c, 0.0)
-        shifts[k] = 0.5 * (lo + hi)
+        shifts[k] = best_bias(problem.scalar, Z[:, k], problem.targets(k), problem.c)
     return shifts
 
 

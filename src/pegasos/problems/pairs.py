@@ -32,28 +32,28 @@ class PairTable(Coefficients):
 
 @dataclass(frozen=True)
 class PairProblem(KernelProblem):
-    """A problem whose ``pieces`` are pairs of classes."""
+    """A problem whose ``parts`` are pairs of classes."""
 
-    pieces: PairParts
+    parts: PairParts
 
     @property
     def loss(self) -> Loss:
         """That of all parts."""
-        return self.pieces.loss
+        return self.parts.loss
 
     @property
     def C(self) -> float:
         """1/(λM), of all parts."""
-        return self.pieces.C
+        return self.parts.C
 
     @property
     def size(self) -> int:
         """Coefficients of a model: each row is in as many pairs as there are other classes."""
-        return (self.pieces.classes - 1) * len(self.pieces.codes)
+        return (self.parts.classes - 1) * len(self.parts.codes)
 
     def at_zero(self) -> Array:
         """P(0, 0) of each part."""
-        parts = self.pieces
+        parts = self.parts
         first, second = parts.loss.core().value(np.zeros(2), np.array([1.0, -1.0]))
         total = np.bincount(parts.codes, weights=parts.weight, minlength=parts.classes) / self.total
         out = np.empty(len(parts))
@@ -63,11 +63,11 @@ class PairProblem(KernelProblem):
 
     def _targets(self) -> list[Array]:
         """The class of each row."""
-        return [self.pieces.codes]
+        return [self.parts.codes]
 
     def _weights(self) -> list[Array]:
         """Those of the rows."""
-        return [self.pieces.weight]
+        return [self.parts.weight]
 
     def certify(self, point: Point[Coefficients]) -> Bounds[Coefficients]:
         """As for all kernel machines; a table is made feasible in place."""
@@ -80,20 +80,20 @@ class PairProblem(KernelProblem):
         return super().choose(first, self._in_order(one), self._in_order(other))
 
     def _in_order(self, model: Coefficients) -> Coefficients:
-        return Coefficients(self.pieces.in_order(model.coef), model.b) if isinstance(model, PairTable) else model
+        return Coefficients(self.parts.in_order(model.coef), model.b) if isinstance(model, PairTable) else model
 
     def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
         """What ``arrays`` wrote."""
-        table = (self.pieces.classes - 1, len(self.pieces.codes))
+        table = (self.parts.classes - 1, len(self.parts.codes))
         if np.ndim(arrays.get("W", 0)) == 2:
-            shapes = {"W": table, "b": (self.parts,)}
+            shapes = {"W": table, "b": (self.n_parts,)}
             return PairTable(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
         return super().model_of(arrays)
 
 
 def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
     """P and D of each pair for dual variables laid out as ``kernels/pairs.py`` says; these are made feasible."""
-    pairs, known = problem.parts, problem.definiteness_of_all()
+    pairs, known = problem.n_parts, problem.definiteness_of_all()
     # A pair whose scores are not finite keeps these values: no bound, and no gap that could be small enough.
     primal, dual, bias = np.full(pairs, np.inf), np.zeros(pairs), np.zeros(pairs)
     core = _core.WholeSMO(
@@ -106,9 +106,9 @@ def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
         beyond=-1,
         shift=known.shift,
     )
-    visits = PairVisits(problem.pieces, DoubleValues(problem.kernel, problem.rows))
+    visits = PairVisits(problem.parts, DoubleValues(problem.kernel, problem.rows))
     counted = visits.values.rows.evaluations
-    for begin, end in problem.pieces.stretches():
+    for begin, end in problem.parts.stretches():
         some, n = slice(begin, end), end - begin
         core.look_at(
             begin,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.losses import Loss
-from pegasos.problems.feasible import balanced, sign_sums
+from pegasos.problems.feasible import balanced, best_bias, sign_sums
 from pegasos.rows.views import Array
 
 #: What rounding may leave of the balance Σ c u = 0 of dual variables, relative to the sums of either sign. Coefficients
@@ -100,8 +100,7 @@ class Part:
 
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
-        low, high, _ = self.core.best_offset(np.ascontiguousarray(scores), self.y, self.weight, 0.0)
-        return 0.5 * (low + high)
+        return best_bias(self.core, scores, self.y, self.weight)
 
 
 def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:

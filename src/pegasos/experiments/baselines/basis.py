@@ -18,6 +18,7 @@ from pegasos.kernels.gram import provider
 from pegasos.kernels.layout import compact
 from pegasos.kernels.span import GrowingSpan, independent, min_outside_share
 from pegasos.losses import Hinge
+from pegasos.problems.feasible import best_bias
 from pegasos.rows.views import Array
 from pegasos.solvers.squared_hinge import newton
 
@@ -129,9 +130,8 @@ def refit(basis: Basis, y: Array, C: float, loss: Refit = "squared_hinge", tol: 
     if loss == "squared_hinge":
         return refit_squared(basis, y, C, np.zeros(basis.size), 0.0, 0.01 * tol)
     if basis.size == 0:  # every K(x, x) is zero
-        core, scores, ones = Hinge().scalar(), np.zeros(len(y)), np.ones(len(y))
-        low, high, _ = core.best_offset(scores, y, ones, 0.0)
-        bias = 0.5 * (low + high)
+        core, scores = Hinge().scalar(), np.zeros(len(y))
+        bias = best_bias(core, scores, y, np.ones(len(y)))
         return Fitted(np.zeros(0), bias, C * float(np.sum(core.value(scores + bias, y))))
     model = LinearSVC(C=C, loss=loss, tol=tol, n_jobs=basis.threads)
     with warnings.catch_warnings():

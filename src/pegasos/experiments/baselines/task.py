@@ -17,6 +17,7 @@ from pegasos.kernels import functions
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.losses import Hinge
+from pegasos.problems.feasible import best_bias
 from pegasos.rows.labels import class_labels
 from pegasos.rows.views import Array, encode_labels
 from pegasos.util.threads import thread_count
@@ -133,8 +134,7 @@ class Task:
 
     def best_bias(self, scores: Array) -> float:
         """The bias of the least hinge loss for scores without one."""
-        low, high, _ = Hinge().scalar().best_offset(np.ascontiguousarray(scores), self.y, np.ones(self.m), 0.0)
-        return float(0.5 * (low + high))
+        return best_bias(Hinge().scalar(), scores, self.y, np.ones(self.m))
 
     def chosen_rows(self, name: str, value: Any) -> Array:
         """The rows that "all" or "support" mean; ``name`` is the parameter that says so."""

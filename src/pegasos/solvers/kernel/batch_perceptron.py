@@ -78,7 +78,7 @@ class SBPEngine(Engine[Coefficients]):
         self.max_steps, self.own_steps = options.max_steps, own_steps
         self.given = nu is not None
         self.scout = SMOEngine(problem, Options(tol=SCOUT_TOL)) if nu is None else None
-        self.states = [PartState(part, 0.0 if nu is None else nu) for part in problem.pieces]
+        self.states = [PartState(part, 0.0 if nu is None else nu) for part in problem.parts]
         self.before, self.work, self.indefinite = 0, 0, False
         self._diagonal: tuple[int, Array] | None = None
 
@@ -174,7 +174,7 @@ class SBPEngine(Engine[Coefficients]):
 
     def attributes(self) -> dict[str, Any]:
         """The guarantees of each part as of its last certificate; the upper bound needs a space of features."""
-        proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.parts)]
+        proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.n_parts)]
         results = tuple(
             SBPResult(float(s.nu), float(s.level), float(s.upper) if sure else np.inf, s.steps)
             for s, sure in zip(self.states, proven, strict=True)
@@ -275,7 +275,7 @@ class SBPEngine(Engine[Coefficients]):
         return own if self.scout is None else own | {f"scout.{n}": a for n, a in self.scout.state().items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        sizes = [part.m for part in self.problem.pieces]
+        sizes = [part.m for part in self.problem.parts]
         table = saved(state, "table", (6, sum(sizes)))
         numbers = saved(state, "numbers", (len(sizes), len(Numbers._fields)), low=0, high=np.inf)
         for column, high in zip(numbers.T, (2**53, max(SBPEnding), 2**53, 2**53, 2**53), strict=False):

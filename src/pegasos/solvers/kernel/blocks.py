@@ -137,12 +137,12 @@ class BlockEngine(Engine[Coefficients]):
         #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
         self.wide = batch_size > BLOCK_ROWS
         self.block = batch_size if self.wide else BLOCK_ROWS // batch_size * batch_size
-        shared = all(part.index is None for part in problem.pieces)
-        numbers = [list(range(problem.parts))] if shared else [[k] for k in range(problem.parts)]
-        self.groups = [_Group(parts, problem.pieces[parts[0]].m) for parts in numbers]
-        self.finished = np.zeros(problem.parts, dtype=bool)
-        self.estimated = np.full(problem.parts, np.inf)
-        self.best = np.full(problem.parts, np.inf)
+        shared = all(part.index is None for part in problem.parts)
+        numbers = [list(range(problem.n_parts))] if shared else [[k] for k in range(problem.n_parts)]
+        self.groups = [_Group(parts, problem.parts[parts[0]].m) for parts in numbers]
+        self.finished = np.zeros(problem.n_parts, dtype=bool)
+        self.estimated = np.full(problem.n_parts, np.inf)
+        self.best = np.full(problem.n_parts, np.inf)
         self.ended, self.indefinite = False, False
         self.before, self.next_check, self.refreshed = 0, 1.0, 0.0
 
@@ -305,13 +305,13 @@ class BlockEngine(Engine[Coefficients]):
             "scalars": np.array([state.scalars for state in self.states]),
             "groups": np.array([_Progress(g.epoch, g.at, g.ending) for g in self.groups], dtype=np.float64),
             "progress": np.array([self.finished * 1.0, self.estimated, self.best]),
-            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
+            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.n_parts)]),
             "counts": np.array(_Counts(self.evaluations, self.ended, self.indefinite), dtype=np.float64),
             "checks": np.array([self.next_check, self.refreshed]),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts, rows = self.problem.parts, sum(state.F.shape[0] for state in self.states)
+        parts, rows = self.problem.n_parts, sum(state.F.shape[0] for state in self.states)
         named = self.states[0].arrays
         arrays = {name: self.problem.split(saved(state, name, (rows,))) for name in named}
         scalars = saved(state, "scalars", (parts, len(self.states[0].scalars)))

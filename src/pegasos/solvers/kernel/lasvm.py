@@ -110,7 +110,7 @@ class LASVMEngine(SMOEngine):
     ) -> None:
         super().__init__(problem, options)
         self.seed, self.passes, self.finish, self.tau = options.seed, epochs, finish, tau
-        self.online = [_Online(part) for part in problem.pieces]
+        self.online = [_Online(part) for part in problem.parts]
         self._order: tuple[int, int, Array] | None = None
         self._moves: list[tuple[int, int, float]] = []  # of these visits
 
@@ -225,7 +225,7 @@ class LASVMEngine(SMOEngine):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        sizes = [part.size for part in self.problem.pieces]
+        sizes = [part.size for part in self.problem.parts]
         table = saved(state, "online", (len(sizes), 2), low=0, high=2**53, whole=True).astype(np.int64)
         members = saved(state, "members", (int(table[:, 0].sum()),), low=0, high=max(sizes) - 1, whole=True)
         each = np.split(members.astype(np.int64), np.cumsum(table[:, 0])[:-1])

@@ -82,7 +82,7 @@ class _Machine:
     """The linear machine of part k, and the way from its weights back to coefficients of the basis."""
 
     def __init__(self, problem: KernelProblem, k: int, basis: Array, seed: int) -> None:
-        part = problem.pieces[k]
+        part = problem.parts[k]
         self.basis = basis
         problem.rows.widen(k)
         # Only what is lost in the rounding of eigenvalues is left out: with all rows as the basis the machine is the
@@ -139,7 +139,7 @@ class NystroemEngine(Engine[Coefficients]):
     ) -> None:
         self.problem, self.tol, self.max_steps, self.seed = problem, options.tol, options.max_steps, options.seed
         self.exact_bound = exact_bound
-        self.results = [_Result(p.m, at) for p, at in zip(problem.pieces, problem.at_zero(), strict=True)]
+        self.results = [_Result(p.m, at) for p, at in zip(problem.parts, problem.at_zero(), strict=True)]
         self.bases = self._choose(components)
         self.machine: _Machine | None = None
         self.before, self.ended, self.certified = 0, False, 0.0
@@ -153,7 +153,7 @@ class NystroemEngine(Engine[Coefficients]):
         rank = np.empty(m, dtype=np.int64)
         rank[np.random.default_rng(self.seed).permutation(m)] = np.arange(m)
         bases = []
-        for part in self.problem.pieces:
+        for part in self.problem.parts:
             own = np.flatnonzero(part.weight > 0)
             ranks = rank[own if part.index is None else part.index[own]]
             bases.append(np.sort(own[np.argsort(ranks)[:components]]))
@@ -208,7 +208,7 @@ class NystroemEngine(Engine[Coefficients]):
             return True
         if self.machine is None:
             return False
-        values, passes = self.problem.pieces[k].m * len(self.bases[k]), self.epochs - self.certified
+        values, passes = self.problem.parts[k].m * len(self.bases[k]), self.epochs - self.certified
         return bool(passes > 0) and (values <= CERTIFICATE_VALUES or passes >= 4 * self.per_value)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
@@ -229,7 +229,7 @@ class NystroemEngine(Engine[Coefficients]):
         if self.exact_bound != "auto":
             return bool(self.exact_bound)
         size = len(self.bases[k])
-        work = self.problem.pieces[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
+        work = self.problem.parts[k].m * size * (1 + (size + 2 * result.epochs) / self.per_value)
         return bool(np.count_nonzero(result.u) ** 2 <= max(work, EXACT_BOUND_VALUES))
 
     def judged(self, bounds: Bounds[Coefficients]) -> None:

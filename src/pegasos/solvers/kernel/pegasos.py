@@ -74,7 +74,7 @@ class KernelPegasosEngine(BlockEngine):
     ) -> None:
         self.output = output
         common: dict[str, Any] = {"batch_size": batch_size, "radius": radius, "output": output, "seed": seed}
-        self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.parts)]
+        self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.n_parts)]
         super().__init__(
             problem, self.own, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed, batch_size=batch_size
         )
@@ -112,7 +112,7 @@ class PegasosState:
         output: str,
         seed: int,
     ) -> None:
-        self.problem, self.part = problem, problem.pieces[k]
+        self.problem, self.part = problem, problem.parts[k]
         m = self.part.m
         #: c̃: the objective is (λ/2)‖w‖² + (1/m) Σ c̃_i ℓ_i.
         self.unit = self.part.weight * (m / problem.total)
@@ -310,14 +310,14 @@ class KernelPegasos(KernelSolver):
 
     def engine(self, problem: KernelProblem, given: Options) -> Engine[Coefficients]:
         options = self.options
-        units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.pieces]
+        units = [options.units_for(part.loss, part.y, part.weight, problem.bias) for part in problem.parts]
         return KernelPegasosEngine(
             problem,
             tol=given.tol,
             max_epochs=given.max_steps or MAX_EPOCHS,
-            t0=[self._t0(problem, k, units[k].step) for k in range(problem.parts)],
+            t0=[self._t0(problem, k, units[k].step) for k in range(problem.n_parts)],
             units=units,
-            batch_size=min(int(options.batch_size), max(part.m for part in problem.pieces)),
+            batch_size=min(int(options.batch_size), max(part.m for part in problem.parts)),
             sampling=options.kernel_sampling(),
             radius=options.radius(problem, problem.lam),
             output=options.output,
@@ -325,7 +325,7 @@ class KernelPegasos(KernelSolver):
         )
 
     def _t0(self, problem: KernelProblem, k: int, step: float) -> float:
-        part, diagonal = problem.pieces[k], problem.rows(k).diagonal()
+        part, diagonal = problem.parts[k], problem.rows(k).diagonal()
         mean, largest = float(part.weight @ diagonal) / problem.total, float(diagonal.max(initial=0.0))
         B2 = problem.feature**2 if problem.bias == "feature" else 0.0
         return self.options.t0_for(part.loss, mean, largest, B2, problem.lam, step)

@@ -31,7 +31,7 @@ class KernelSDCAEngine(BlockEngine):
     """SDCA on the parts of a kernel problem."""
 
     def __init__(self, problem: KernelProblem, *, tol: float, max_epochs: int, sampling: str, seed: int) -> None:
-        states = [SDCAState(problem, k) for k in range(problem.parts)]
+        states = [SDCAState(problem, k) for k in range(problem.n_parts)]
         super().__init__(problem, states, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed)
 
 
@@ -42,7 +42,7 @@ class SDCAState:
     sums: ClassVar[dict[str, str]] = {"F": "u"}
 
     def __init__(self, problem: KernelProblem, k: int) -> None:
-        self.problem, self.part = problem, problem.pieces[k]
+        self.problem, self.part = problem, problem.parts[k]
         self.unit = self.part.shares
         self.u, self.F = np.zeros((2, self.part.m))
         self.scalars = np.zeros(len(SCALARS))

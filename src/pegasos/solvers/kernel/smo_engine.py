@@ -138,20 +138,20 @@ class SMOEngine(Engine[Coefficients]):
         self.problem, self.fixed, tol = problem, working_set is not None, options.tol
         self.tol, self.max_steps = tol, options.max_steps
         self.states = [
-            _State(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.pieces
+            _State(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
         ]
         self.indefinite = False
         self.whole = True  # whether the scores are those of the dual variables: not after an interrupt in a round
         self.before, self.work, self.certified_at, self.first = 0, 0, 0, 0
-        self.errors = np.zeros(problem.parts)
-        self.good = np.zeros(problem.parts, dtype=bool)  # whose last certificate was within the tolerance
+        self.errors = np.zeros(problem.n_parts)
+        self.good = np.zeros(problem.n_parts, dtype=bool)  # whose last certificate was within the tolerance
         self._diagonal: tuple[int, Array] | None = None
         self._block: tuple[int, Array, Array] | None = None
         self._room = np.empty(0)  # memory for the blocks, used again: to allocate it for each would cost time
 
     def _start(self, part: Part) -> int:
         """Variables of a part's first working set; where one class has few rows, few variables end up above zero."""
-        if self.problem.parts == 1 or part.loss.sides == 2:
+        if self.problem.n_parts == 1 or part.loss.sides == 2:
             return FIRST_WORKING_SET
         rarer = min(int(np.count_nonzero(part.y > 0)), int(np.count_nonzero(part.y < 0)))
         return int(np.clip(VARIABLES_PER_RARE_ROW * rarer, MIN_WORKING_SET, FIRST_WORKING_SET))
@@ -387,17 +387,17 @@ class SMOEngine(Engine[Coefficients]):
             "working": np.concatenate(working),
             "lengths": np.array([float(len(w)) for w in working]),
             "scalars": np.array([state.scalars() for state in self.states]),
-            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.parts)]),
+            "wide": np.array([float(k in self.problem.rows.wide) for k in range(self.problem.n_parts)]),
             "counts": np.array(counts, dtype=np.float64),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts, sizes = self.problem.parts, [part.size for part in self.problem.pieces]
-        lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.pieces]) for side in ("lo", "hi"))
+        parts, sizes = self.problem.n_parts, [part.size for part in self.problem.parts]
+        lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.parts]) for side in ("lo", "hi"))
         alpha = saved(state, "gamma", (sum(sizes),))
         if not bool(np.all((alpha >= lo) & (alpha <= hi))):
             raise ValueError("state: 'gamma' has a value outside its bounds")
-        F = saved(state, "F", (sum(part.m for part in self.problem.pieces),), low=-MOST, high=MOST)
+        F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MOST, high=MOST)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
         scalars = self._saved_scalars(state)
@@ -408,7 +408,7 @@ class SMOEngine(Engine[Coefficients]):
             raise ValueError("state: 'working' names a variable that is not there")
         if any(len(np.unique(w)) < len(w) for w in kept):
             raise ValueError("state: 'working' names a variable twice")
-        scores = np.split(F, np.cumsum([part.m for part in self.problem.pieces])[:-1])
+        scores = np.split(F, np.cumsum([part.m for part in self.problem.parts])[:-1])
         alphas = np.split(alpha, np.cumsum(sizes)[:-1])
         for mine, a, f, w, numbers in zip(self.states, alphas, scores, kept, scalars, strict=True):
             mine.alpha, mine.F, mine.working = a.copy(), f.copy(), w
@@ -425,7 +425,7 @@ class SMOEngine(Engine[Coefficients]):
 
     def _saved_scalars(self, state: dict[str, Any]) -> Array:
         """Those of all parts, a row for each, checked."""
-        parts, drift = self.problem.parts, len(Drift().numbers)
+        parts, drift = self.problem.n_parts, len(Drift().numbers)
         limits: dict[str, tuple[float, float]] = {
             "size": (4, 2**20),
             "steps": (0, 2**62),

@@ -76,12 +76,12 @@ def suits(problem: KernelProblem) -> bool:
     The core judges a part by its gap, so the kernel must be known to be positive semi-definite.
     """
     if isinstance(problem, PairProblem):
-        two = np.sort(problem.pieces.sizes)[-2:]
-        small = problem.pieces.loss.sides == 1 and int(two.sum()) <= MAX_PAIR_ROWS
+        two = np.sort(problem.parts.sizes)[-2:]
+        small = problem.parts.loss.sides == 1 and int(two.sum()) <= MAX_PAIR_ROWS
     else:
         m, room = int(problem.X.shape[0]), MAX_CACHE_SHARE * problem.rows.megabytes * 2**20
-        small = m <= MAX_ROWS or (problem.parts > 1 and 8 * m * padded(m) <= room)
-        small = small and all(part.loss.sides == 1 and part.index is None for part in problem.pieces)
+        small = m <= MAX_ROWS or (problem.n_parts > 1 and 8 * m * padded(m) <= room)
+        small = small and all(part.loss.sides == 1 and part.index is None for part in problem.parts)
     return small and problem.definiteness_of_all().known == "proven"
 
 
@@ -97,7 +97,7 @@ class WholeSMOEngine(Engine[Coefficients]):
     def __init__(self, problem: KernelProblem, options: Options, *, rows_of_all: int) -> None:
         self.problem, self.tol, self.max_steps = problem, options.tol, options.max_steps
         tol, max_steps = self.tol, self.max_steps
-        parts = problem.parts
+        parts = problem.n_parts
         self.aim = np.full(parts, VIOLATION_TARGET_SHARE * tol)
         self.moves, self.over = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int8)
         self.core = _core.WholeSMO(
@@ -247,7 +247,7 @@ class WholeSMOEngine(Engine[Coefficients]):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from there; what is said of parts that are over is computed anew."""
-        parts, most = self.problem.parts, float(np.finfo(float).max)
+        parts, most = self.problem.n_parts, float(np.finfo(float).max)
         alpha = saved(state, "gamma", self.alpha.shape, low=-most, high=most)
         self._check_feasible(alpha)
         aim = saved(state, "aim", (parts,), low=0.0, high=most)
@@ -275,8 +275,8 @@ class SharedSMOEngine(WholeSMOEngine):
 
     def __init__(self, problem: KernelProblem, options: Options) -> None:
         self.m = int(problem.X.shape[0])
-        super().__init__(problem, options, rows_of_all=problem.parts * self.m)
-        self.alpha = np.zeros((problem.parts, self.m))
+        super().__init__(problem, options, rows_of_all=problem.n_parts * self.m)
+        self.alpha = np.zeros((problem.n_parts, self.m))
         self._K: Array | None = None
 
     def _matrix(self) -> Array:
@@ -293,18 +293,18 @@ class SharedSMOEngine(WholeSMOEngine):
         return given
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
-        part = self.problem.pieces[k]
+        part = self.problem.parts[k]
         return k, self.core.visit(self._matrix(), part.y, part.weight, self.alpha[k], k)
 
     def _part(self, k: int) -> tuple[Array, Array, Array, Array]:
-        part = self.problem.pieces[k]
+        part = self.problem.parts[k]
         return self._matrix()[:, : self.m], part.y, part.weight, self.alpha[k].copy()
 
     def _set(self, k: int, alpha: Array) -> None:
         self.alpha[k] = alpha
 
     def _check_feasible(self, alpha: Array) -> None:
-        for part, own in zip(self.problem.pieces, alpha, strict=True):
+        for part, own in zip(self.problem.parts, alpha, strict=True):
             if not bool(np.all((own >= part.lo) & (own <= part.hi))):
                 raise ValueError("state: 'gamma' has a value outside its bounds")
         _check_sums(alpha.sum(axis=1), np.abs(alpha).sum(axis=1))
@@ -316,36 +316,36 @@ class PairSMOEngine(WholeSMOEngine):
     problem: PairProblem
 
     def __init__(self, problem: PairProblem, options: Options) -> None:
-        parts = problem.pieces
+        parts = problem.parts
         k, m = parts.classes, len(parts.codes)
         super().__init__(problem, options, rows_of_all=(k - 1) * m)
         self.alpha = np.zeros((k - 1, m))
-        self.visits = PairVisits(problem.pieces, self.kernel_values)
+        self.visits = PairVisits(problem.parts, self.kernel_values)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         return Point(PairTable(self._given()))
 
     def _all_stretches(self) -> Iterator[tuple[int, int]]:
-        return self.problem.pieces.stretches()
+        return self.problem.parts.stretches()
 
     def _visit(self, k: int, budget: int) -> tuple[int, int]:
         return self.visits.visit(self.core, self.alpha, k, budget)
 
     def _part(self, k: int) -> tuple[Array, Array, Array, Array]:
-        i, j = self.problem.pieces.pair(k)
-        first, second = self.problem.pieces.of_pair(self.alpha, k)
-        parts, weight = self.problem.pieces, self.problem.pieces.sorted_weight
+        i, j = self.problem.parts.pair(k)
+        first, second = self.problem.parts.of_pair(self.alpha, k)
+        parts, weight = self.problem.parts, self.problem.parts.sorted_weight
         n = len(first) + len(second)
         y = np.concatenate([np.ones(len(first)), -np.ones(len(second))])
         weights = [weight[parts.starts[c] : parts.starts[c + 1]] for c in (i, j)]
         return self.visits.matrix(i, j)[:, :n], y, np.concatenate(weights), np.concatenate([first, second])
 
     def _set(self, k: int, alpha: Array) -> None:
-        first, second = self.problem.pieces.of_pair(self.alpha, k)
+        first, second = self.problem.parts.of_pair(self.alpha, k)
         first[:], second[:] = alpha[: len(first)], alpha[len(first) :]
 
     def _check_feasible(self, alpha: Array) -> None:
-        parts = self.problem.pieces
+        parts = self.problem.parts
         k, room = parts.classes, parts.C * parts.sorted_weight
         for line, own in enumerate(alpha):  # classes up to this one are the first of their pairs
             first = np.arange(len(own)) < parts.starts[line + 1]

@@ -58,7 +58,7 @@ def second_order_cost(problem: LinearProblem) -> float:
     square = min(width**2 * MULTIPLICATION_NS, per_row**2 * (problem.outputs if problem.joint else 1) ** 2)
     curved = 1.0 if problem.loss.smooth else CURVED_SHARE
     rows = m * (curved * square + 15.0 + 2 * per_row * ENTRY_NS)
-    return SECOND_ORDER_ITERATIONS * problem.parts * (rows + width**3 * MULTIPLICATION_NS)
+    return SECOND_ORDER_ITERATIONS * problem.n_parts * (rows + width**3 * MULTIPLICATION_NS)
 
 
 def epoch_cost(problem: LinearProblem) -> float:

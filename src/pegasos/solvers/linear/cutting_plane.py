@@ -167,9 +167,9 @@ class CuttingPlaneEngine(LinearEngine):
 
     def __init__(self, problem: LinearProblem, *, max_planes: int) -> None:
         self.problem = problem
-        self.bundles = [_Bundle(problem, part, max_planes) for part in range(problem.parts)]
+        self.bundles = [_Bundle(problem, part, max_planes) for part in range(problem.n_parts)]
         self.passes, self.turn, self.tol, self.checked = 0.0, 0, 0.0, 0.5
-        self.done = np.zeros(problem.parts, dtype=bool)
+        self.done = np.zeros(problem.n_parts, dtype=bool)
 
     @property
     def epochs(self) -> float:
@@ -179,8 +179,8 @@ class CuttingPlaneEngine(LinearEngine):
     def advance(self) -> None:
         if not self.done[self.turn]:
             self.bundles[self.turn].iterate()
-            self.passes += 1.0 / self.problem.parts
-        self.turn = (self.turn + 1) % self.problem.parts
+            self.passes += 1.0 / self.problem.n_parts
+        self.turn = (self.turn + 1) % self.problem.n_parts
 
     def due(self, tol: float) -> bool:
         self.tol = tol
@@ -215,7 +215,7 @@ class CuttingPlaneEngine(LinearEngine):
         return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts = self.problem.parts
+        parts = self.problem.n_parts
         self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
         self.turn = int(saved(state, "turn", (1,), low=0, high=parts - 1, whole=True)[0])
         self.checked, self.tol = (float(saved(state, name, (1,))[0]) for name in ("checked", "tol"))

@@ -36,10 +36,10 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
     ) -> None:
         self.problem = problem
         self.ended = False
-        self.next_check = 8.0 if problem.parts == 1 else 20.0
-        self.best_online, self.guess = np.full(problem.parts, np.inf), np.full(problem.parts, np.inf)
+        self.next_check = 8.0 if problem.n_parts == 1 else 20.0
+        self.best_online, self.guess = np.full(problem.n_parts, np.inf), np.full(problem.n_parts, np.inf)
         self.refreshed, self.tol, self.spent, self.reached = 0.0, 0.0, 0.0, np.inf
-        self.finished = np.zeros(problem.parts, dtype=bool)
+        self.finished = np.zeros(problem.n_parts, dtype=bool)
         if problem.bias == "feature":
             self.feature = problem.feature
         elif problem.bias == "free":
@@ -54,7 +54,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
     def _suits_single(self) -> bool:
         """Whether to begin in single precision: several classes, a loss the core knows, rows of a sensible size."""
         problem = self.problem
-        if problem.parts == 1 or problem.joint or not problem.scalar.single:
+        if problem.n_parts == 1 or problem.joint or not problem.scalar.single:
             return False
         squares = problem.examples.squared_norms
         stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)
@@ -119,7 +119,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
         # or three times what is left at the end of the epoch; look closely when that promises success. Of many parts
         # some are late, and their certificate costs as much as some epochs.
-        hope = max(tol, SINGLE if self.single else 0.0) * (2.5 if self.problem.parts == 1 else 1.4)
+        hope = max(tol, SINGLE if self.single else 0.0) * (2.5 if self.problem.n_parts == 1 else 1.4)
         gap, loss = self.online()
         # Norms are computed only when it can be close. −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0),
         # and primal values change little between epochs that are near the end.
@@ -156,7 +156,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts = (self.problem.parts,)
+        parts = (self.problem.n_parts,)
         check = saved(state, "check", (6,))
         self.next_check, self.refreshed, self.tol, self.spent, self.reached, single = map(float, check)
         if single not in (0.0, float(self.single)) or not 0 <= self.spent <= 1e15:

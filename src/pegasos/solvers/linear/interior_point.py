@@ -97,11 +97,11 @@ class InteriorPointEngine(Rehearsing):
 
     def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
-        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.parts <= EAGER
+        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.n_parts <= EAGER
         self.goal = self.ACCURATE if self.cheap else 0.0
-        self.boxes = [Boxes(problem, part) for part in range(problem.parts)]
-        self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.parts)]
-        self.progress = Progress(problem.parts)
+        self.boxes = [Boxes(problem, part) for part in range(problem.n_parts)]
+        self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.n_parts)]
+        self.progress = Progress(problem.n_parts)
 
     def _path(self, part: int, beta: Array, nearness: float) -> CentralPath:
         index = self.samples[self.levels[part]]
@@ -110,7 +110,7 @@ class InteriorPointEngine(Rehearsing):
 
     def advance(self) -> None:
         # A step on every part of a cheap problem costs less than asking after each whether to go on.
-        for _ in range(self.problem.parts if self.cheap else 1):
+        for _ in range(self.problem.n_parts if self.cheap else 1):
             super().advance()
 
     def iterate(self, part: int) -> int:
@@ -138,7 +138,7 @@ class InteriorPointEngine(Rehearsing):
         self.tol = tol
         if self.turn != 0 or any(self.levels):
             return False
-        return not self.cheap or self.stuck is not None or all(map(self._rests, range(self.problem.parts)))
+        return not self.cheap or self.stuck is not None or all(map(self._rests, range(self.problem.n_parts)))
 
     def _rests(self, part: int) -> bool:
         """Whether a part does not speak against a certificate: it has come to the goal, or gets no nearer."""
@@ -153,7 +153,7 @@ class InteriorPointEngine(Rehearsing):
 
     @property
     def eager(self) -> bool:
-        return self.cheap and not all(map(self._waits, range(self.problem.parts)))
+        return self.cheap and not all(map(self._waits, range(self.problem.n_parts)))
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.cheap else self.tol) * bounds.primal

@@ -125,13 +125,13 @@ class NewtonEngine(LinearEngine):
         self.problem = problem
         joint = problem.joint
         self.parts: Sequence[_Scalar | _Softmax] = (
-            [_Softmax(problem)] if joint else [_Scalar(problem, k) for k in range(problem.parts)]
+            [_Softmax(problem)] if joint else [_Scalar(problem, k) for k in range(problem.n_parts)]
         )
         self.beta = [np.zeros(len(p.R)) for p in self.parts]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
-        self.done = np.zeros(problem.parts, dtype=bool)
+        self.done = np.zeros(problem.n_parts, dtype=bool)
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
-        self.moved = np.ones(problem.parts, dtype=bool)
+        self.moved = np.ones(problem.n_parts, dtype=bool)
 
     @property
     def epochs(self) -> float:
@@ -142,8 +142,8 @@ class NewtonEngine(LinearEngine):
         k = self.turn
         if not self.done[k]:
             self.moved[k] = self._step(k)
-            self.passes += 1.0 / self.problem.parts
-        self.turn = (k + 1) % self.problem.parts
+            self.passes += 1.0 / self.problem.n_parts
+        self.turn = (k + 1) % self.problem.n_parts
 
     def _step(self, k: int) -> bool:
         """A Newton step; where the curvature vanishes (the straight parts of a loss), one with its upper bound."""
@@ -189,7 +189,7 @@ class NewtonEngine(LinearEngine):
 
     @property
     def eager(self) -> bool:
-        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.parts <= EAGER
+        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= EAGER
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
@@ -210,7 +210,7 @@ class NewtonEngine(LinearEngine):
         return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts = (self.problem.parts,)
+        parts = (self.problem.n_parts,)
         self.beta = [saved(state, f"beta{k}", b.shape) for k, b in enumerate(self.beta)]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]
         self.passes, self.tol = (

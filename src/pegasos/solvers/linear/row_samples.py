@@ -45,10 +45,10 @@ class Rehearsing(LinearEngine):
     def __init__(self, problem: LinearProblem, seed: int) -> None:
         self.problem = problem
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
-        self.done = np.zeros(problem.parts, dtype=bool)
+        self.done = np.zeros(problem.n_parts, dtype=bool)
         self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
         #: Which sample each part is at; 0: all rows.
-        self.levels = [len(self.samples) - 1] * problem.parts
+        self.levels = [len(self.samples) - 1] * problem.n_parts
         self.zero = np.zeros(len(regularisation(problem)))
 
     def iterate(self, part: int) -> int:
@@ -67,8 +67,8 @@ class Rehearsing(LinearEngine):
     def advance(self) -> None:
         part = self.turn
         if not self.done[part]:
-            self.passes += self.iterate(part) / self.problem.examples.m / self.problem.parts
-        self.turn = (part + 1) % self.problem.parts
+            self.passes += self.iterate(part) / self.problem.examples.m / self.problem.n_parts
+        self.turn = (part + 1) % self.problem.n_parts
 
     def model(self) -> tuple[Array, Array]:
         n, betas = self.problem.examples.n, self.betas()
@@ -91,7 +91,7 @@ class Rehearsing(LinearEngine):
         raise NotImplementedError
 
     def restore(self, state: dict[str, Any]) -> None:
-        parts = self.problem.parts
+        parts = self.problem.n_parts
         self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
         (self.turn,), self.tol = whole(state, "turn", parts - 1), float(saved(state, "tol", (1,))[0])
         self.done = np.array(whole(state, "done", 1, parts), dtype=bool)

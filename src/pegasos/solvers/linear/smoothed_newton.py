@@ -170,9 +170,9 @@ class SmoothedNewtonEngine(Rehearsing):
         self.next_check = 4.0
         # So wide that at β = 0 every row is curved: the first step is that of least squares.
         widest = 4 * np.maximum(problem.at_zero(), 1e-300)
-        self.rounds = [self._round(part, self.zero, float(widest[part])) for part in range(problem.parts)]
+        self.rounds = [self._round(part, self.zero, float(widest[part])) for part in range(problem.n_parts)]
         #: The smallest gap of each part, and the steps since it was found.
-        self.best, self.since = np.full(problem.parts, np.inf), np.zeros(problem.parts)
+        self.best, self.since = np.full(problem.n_parts, np.inf), np.zeros(problem.n_parts)
 
     def _round(self, part: int, beta: Array, delta: float) -> Round:
         return Round(self.problem, part, self.samples[self.levels[part]], beta, delta)
@@ -229,7 +229,7 @@ class SmoothedNewtonEngine(Rehearsing):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        parts = self.problem.parts
+        parts = self.problem.n_parts
         self.next_check = float(saved(state, "check", (1,), low=0, high=1e15)[0])
         self.best = saved(state, "best", (parts,))
         self.since = saved(state, "since", (parts,), low=0, high=1e15, whole=True)
