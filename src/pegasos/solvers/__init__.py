@@ -4,7 +4,7 @@ Estimators take a name (``solver="sdca"``) for the defaults, or an object
 (``solver=Pegasos(batch_size=64, projection=True)``). ``solver="auto"`` chooses by the size and hardness of the problem.
 """
 
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from pegasos.problems.kernel import KernelProblem
 from pegasos.solvers.base import KernelSolver, Solver
@@ -62,37 +62,46 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (Nystroem, "kernel"): Nystroem,
 }
 
-#: Every solver by its name, of linear and of kernel machines.
-SOLVERS: dict[str, type[Solver]] = {cls.name: cls for cls, kind in METHODS if kind == "linear"}
-KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = {cls.name: cls for cls, kind in METHODS if kind == "kernel"}
+#: Every solver of a kind of problem by its name.
+TABLES: dict[Kind, dict[str, type[Any]]] = {
+    kind: {cls.name: cls for cls, its in METHODS if its == kind} for kind in get_args(Kind)
+}
+SOLVERS: dict[str, type[Solver]] = TABLES["linear"]
+KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = TABLES["kernel"]
 
-#: What ``solver="auto"`` is where the problem is not known yet.
+#: What ``solver="auto"`` is where the problem is not known yet, and what every method of the kind is.
 _AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO}
+_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver}
 
 
 @overload
-def resolve(solver: str | Solver | KernelSolver, kind: Literal["linear"] = "linear") -> Solver: ...
+def resolve(solver: object, kind: Literal["linear"] = "linear") -> Solver: ...
 @overload
-def resolve(solver: str | Solver | KernelSolver, kind: Literal["kernel"]) -> KernelSolver: ...
+def resolve(solver: object, kind: Literal["kernel"]) -> KernelSolver: ...
 def resolve(solver: Any, kind: Kind = "linear") -> Any:
     """What solves problems of a kind for a user's ``solver``: a name, or an object."""
-    names = ("auto", *(name for name in (SOLVERS if kind == "linear" else KERNEL_SOLVERS) if name != "auto"))
+    table = TABLES[kind]
+    names = ("auto", *(name for name in table if name != "auto"))
     found = solver
     if isinstance(solver, str) and solver in names:
-        found = _AUTO[kind]() if solver == "auto" else (SOLVERS if kind == "linear" else KERNEL_SOLVERS)[solver]()
-    if isinstance(found, Solver if kind == "linear" else KernelSolver):
+        found = _AUTO[kind]() if solver == "auto" else table[solver]()
+    if isinstance(found, _BASES[kind]):
         return found
     if (method := METHODS.get((type(found), kind))) is not None:
         return method(found)
-    hint = did_you_mean(solver, names) if isinstance(solver, str) else ""
-    if isinstance(solver, type) and (solver, kind) in METHODS:
-        hint = f" (did you mean {solver.__name__}(), with parentheses?)"
-    elif (type(found), "linear") in METHODS or (isinstance(solver, str) and solver in SOLVERS):
-        hint = "; that one is for the linear estimators"
-    elif (type(found), "kernel") in METHODS or (isinstance(solver, str) and solver in KERNEL_SOLVERS):
-        hint = "; that one is for the kernel estimators"
     what = "a pegasos.solvers object" + " for kernels" * (kind == "kernel")
+    hint = _hint(solver, kind, names)
     raise ValueError(f"solver={solver!r} is unknown; it can be {', '.join(names)} or {what}{hint}")
+
+
+def _hint(solver: Any, kind: Kind, names: tuple[str, ...]) -> str:
+    """What may have been meant by a solver that is none of this kind."""
+    if isinstance(solver, type) and (solver, kind) in METHODS:
+        return f" (did you mean {solver.__name__}(), with parentheses?)"
+    for other, table in TABLES.items():
+        if (type(solver), other) in METHODS or (isinstance(solver, str) and solver in table):
+            return f"; that one is for the {other} estimators"
+    return did_you_mean(solver, names) if isinstance(solver, str) else ""
 
 
 def kernel_solver(solver: str | Solver | KernelSolver, problem: KernelProblem, intercept: str) -> KernelSolver:
