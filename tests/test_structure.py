@@ -37,7 +37,7 @@ LEVEL = {room: k for k, rooms in enumerate(ROOMS) for room in rooms}
 ALONE, WIRING = {"datasets", "theory", "_core"}, {"", "__main__"}
 
 #: The same for the core; dispatch.cpp, which chooses an instruction set for all of it, is above.
-CORE = [{"simd"}, {"core"}, {"linear", "kernel", "text"}, {"dispatch.cpp"}]
+CORE = [{"simd"}, {"core"}, {"linear", "kernel", "structured", "text"}, {"dispatch.cpp"}]
 CORE_LEVEL = {room: k for k, rooms in enumerate(CORE) for room in rooms}
 
 
