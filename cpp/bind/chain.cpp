@@ -114,22 +114,15 @@ struct ChainObject {
     }
 };
 
-// Weights in lanes, for a corpus or for others of the same labels and grammar.
-struct ChainWeightsObject {
-    ChainShape shape;
-    Buffer W;
-
-    ChainWeightsObject(const ChainObject& c, Matrix<double> weights) : shape(c.chain.shape) {
-        check_shape(weights, shape.rows(), shape.labels, "weights");
-        W.resize(std::size_t(shape.size()));
-        c.chain.spread(weights.data(), W.data());
-    }
-    const double* of(const ChainObject& c) const {
-        if (c.chain.shape.attributes != shape.attributes || c.chain.shape.labels != shape.labels)
-            throw std::invalid_argument("weights of another shape");
-        return W.data();
-    }
-};
+// Weights of the right number, with zeros behind them.
+const double* weights_of(const ChainObject& c, const Vector<double>& W, const char* name = "weights") {
+    check_length(W, c.chain.shape.numbers(), name);
+    for (int l = 1; l <= label_block; ++l)
+        if (W.data()[c.chain.shape.numbers() - l] != 0.0)
+            throw std::invalid_argument(std::string(name) + " should end in zeros");
+    return W.data();
+}
+OutVector new_weights(const ChainObject& c) { return new_vector(c.chain.shape.numbers()); }
 
 struct Planes {
     std::vector<std::int64_t> starts;
@@ -154,57 +147,52 @@ Planes planes_of(const ChainObject& c, const Index& rows, const Labels& labels) 
     return out;
 }
 
-std::tuple<OutLabels, std::int64_t> tag(const ChainObject& c, const ChainWeightsObject& w, int threads) {
+std::tuple<OutLabels, std::int64_t> tag(const ChainObject& c, Vector<double> weights, int threads) {
     auto y = array_of<Label>(nullptr, std::size_t(c.chain.tokens()));
-    const double* W = w.of(c);
+    const double* W = weights_of(c, weights);
     nb::gil_scoped_release release;
     const std::int64_t without = best_labellings(c.chain, W, threads, y.data());
     return {y, without};
 }
 
-std::tuple<OutMatrix, std::int64_t> token_marginals(const ChainObject& c, const ChainWeightsObject& w,
+std::tuple<OutMatrix, std::int64_t> token_marginals(const ChainObject& c, Vector<double> weights,
                                                     int threads) {
     OutMatrix p = raw_matrix(c.chain.tokens(), c.chain.shape.labels);
-    const double* W = w.of(c);
+    const double* W = weights_of(c, weights);
     nb::gil_scoped_release release;
     const std::int64_t without = marginals(c.chain, W, threads, p.data());
     return {p, without};
 }
 
-std::tuple<OutVector, std::optional<OutLabels>> hinge(const ChainObject& c, const ChainWeightsObject& w,
-                                                      bool cut, int threads) {
+std::tuple<OutVector, std::optional<OutLabels>> hinge(const ChainObject& c, Vector<double> weights, bool cut,
+                                                      int threads) {
     c.check_learns();
     OutVector losses = new_vector(c.chain.sequences());
     std::optional<OutLabels> y;
     if (cut) y = array_of<Label>(nullptr, std::size_t(c.chain.tokens()));
-    const double* W = w.of(c);
+    const double* W = weights_of(c, weights);
     nb::gil_scoped_release release;
     hinge_losses(c.chain, W, threads, losses.data(), y ? y->data() : nullptr);
     return {losses, y};
 }
 
-std::tuple<OutVector, OutMatrix> log_pass(const ChainObject& c, const ChainWeightsObject& w,
-                                          Vector<double> weight, int threads) {
+std::tuple<OutVector, OutVector> log_pass(const ChainObject& c, Vector<double> weights, Vector<double> weight,
+                                          int threads) {
     c.check_learns();
     check_length(weight, c.chain.sequences(), "weight");
-    OutVector losses = new_vector(c.chain.sequences());
-    OutMatrix G = raw_matrix(c.chain.shape.rows(), c.chain.shape.labels);
-    const double* W = w.of(c);
+    OutVector losses = new_vector(c.chain.sequences()), G = new_weights(c);
+    const double* W = weights_of(c, weights);
     nb::gil_scoped_release release;
-    Buffer lanes(std::size_t(c.chain.shape.size()), 0.0);
-    log_losses(c.chain, W, weight.data(), threads, losses.data(), lanes.data());
-    c.chain.gather(lanes.data(), 1.0, G.data());
+    log_losses(c.chain, W, weight.data(), threads, losses.data(), G.data());
     return {losses, G};
 }
 
-OutMatrix plane_weights(const ChainObject& c, Index rows, Labels labels, Vector<double> share) {
+OutVector plane_weights(const ChainObject& c, Index rows, Labels labels, Vector<double> share) {
     const Planes planes = planes_of(c, rows, labels);
     check_length(share, planes.list.count, "share");
-    OutMatrix W = raw_matrix(c.chain.shape.rows(), c.chain.shape.labels);
+    OutVector W = new_weights(c);
     nb::gil_scoped_release release;
-    Buffer lanes(std::size_t(c.chain.shape.size()), 0.0);
-    add_planes(c.chain, planes.list, share.data(), lanes.data());
-    c.chain.gather(lanes.data(), 1.0, W.data());
+    add_planes(c.chain, planes.list, share.data(), W.data());
     return W;
 }
 
@@ -215,7 +203,7 @@ OutVector plane_cost(const ChainObject& c, Index rows, Labels labels) {
     return cost;
 }
 
-OutVector products(const ChainObject& c, const ChainWeightsObject& w, Vector<double> weight,
+OutVector products(const ChainObject& c, Vector<double> weights, Vector<double> weight,
                    Matrix<Label> labellings, int threads) {
     c.check_learns();
     check_length(weight, c.chain.sequences(), "weight");
@@ -224,7 +212,7 @@ OutVector products(const ChainObject& c, const ChainWeightsObject& w, Vector<dou
     for (std::size_t k = 0; k < labellings.size(); ++k)
         if (labellings.data()[k] >= c.chain.shape.labels) throw std::out_of_range("label");
     OutVector out = new_vector(std::int64_t(labellings.shape(0)));
-    const double* W = w.of(c);
+    const double* W = weights_of(c, weights);
     nb::gil_scoped_release release;
     labelling_products(c.chain, W, weight.data(), labellings.data(), std::int64_t(labellings.shape(0)),
                        threads, out.data());
@@ -291,15 +279,14 @@ struct ChainStepsObject {
     auto with(F&& f) const {
         return std::visit([&](const auto& s) { return f(*s); }, steps);
     }
-    OutMatrix matrix() const { return raw_matrix(corpus.chain.shape.rows(), corpus.chain.shape.labels); }
 };
 
 void advance(ChainStepsObject& self, std::int64_t tokens) {
     nb::gil_scoped_release release;
     self.with([&](auto& s) { s.advance(tokens); });
 }
-OutMatrix step_weights(const ChainStepsObject& self, bool mean) {
-    OutMatrix W = self.matrix();
+OutVector step_weights(const ChainStepsObject& self, bool mean) {
+    OutVector W = new_weights(self.corpus);
     self.with([&](auto& s) { s.weights(mean && s.has_mean(), W.data()); });
     return W;
 }
@@ -314,22 +301,19 @@ Numbers progress(const ChainStepsObject& self) {
     const ChainProgress p = self.with([](auto& s) { return s.progress(); });
     return {double(p.epoch), double(p.at), p.shrunk, p.squares, p.carried, p.total};
 }
-OutMatrix step_sums(const ChainStepsObject& self, bool lag) {
-    OutMatrix W = self.matrix();
+OutVector step_sums(const ChainStepsObject& self, bool lag) {
+    OutVector W = new_weights(self.corpus);
     self.with([&](auto& s) {
         const auto& from = lag ? s.lag() : s.sums();
-        if (from.empty())
-            std::fill_n(W.data(), W.size(), 0.0);
-        else
-            self.corpus.chain.gather(from.data(), 1.0, W.data());
+        if (!from.empty()) self.corpus.chain.gather(from.data(), 1.0, W.data());
     });
     return W;
 }
-void restore_steps(ChainStepsObject& self, Numbers numbers, Matrix<double> V, Matrix<double> U, Index rows,
+void restore_steps(ChainStepsObject& self, Numbers numbers, Vector<double> V, Vector<double> U, Index rows,
                    Labels labels, Vector<double> visits) {
     const Chain& chain = self.corpus.chain;
-    check_shape(V, chain.shape.rows(), chain.shape.labels, "V");
-    check_shape(U, chain.shape.rows(), chain.shape.labels, "U");
+    weights_of(self.corpus, V, "V");
+    weights_of(self.corpus, U, "U");
     check_length(visits, chain.sequences(), "visits");
     planes_of(self.corpus, rows, labels);
     const auto [epoch, at, shrunk, squares, carried, total] = numbers;
@@ -352,24 +336,23 @@ struct ChainPlanesObject {
     ChainPlanes planes;
 
     ChainPlanesObject(const ChainObject& c, std::optional<Vector<double>> w, double lam, double total,
-                      std::int64_t max_planes, std::uint64_t seed)
-        : weight(c, w), corpus(c), planes(c.chain, weight.data(), {lam, total, max_planes, seed}) {
-        if (!(lam > 0) || !(total > 0) || max_planes < 1)
-            throw std::invalid_argument("lam, total and max_planes should be > 0");
+                      double unused_passes, std::uint64_t seed)
+        : weight(c, w), corpus(c), planes(c.chain, weight.data(), {lam, total, unused_passes, seed}) {
+        if (!(lam > 0) || !(total > 0) || !(unused_passes >= 1))
+            throw std::invalid_argument("lam, total and unused_passes should be > 0");
     }
 };
 void advance_planes(ChainPlanesObject& self, std::int64_t tokens, bool cached) {
     nb::gil_scoped_release release;
     self.planes.advance(tokens, cached);
 }
-OutMatrix weights_of_planes(const ChainPlanesObject& self) {
-    OutMatrix W = raw_matrix(self.corpus.chain.shape.rows(), self.corpus.chain.shape.labels);
+OutVector weights_of_planes(const ChainPlanesObject& self) {
+    OutVector W = new_weights(self.corpus);
     self.planes.weights(W.data());
     return W;
 }
-void set_weights(ChainPlanesObject& self, Matrix<double> W) {
-    check_shape(W, self.corpus.chain.shape.rows(), self.corpus.chain.shape.labels, "W");
-    self.planes.set_weights(W.data());
+void set_weights(ChainPlanesObject& self, Vector<double> W) {
+    self.planes.set_weights(weights_of(self.corpus, W, "W"));
 }
 std::tuple<OutIndex, OutLabels, OutVector, OutVector> table(const ChainPlanesObject& self) {
     const PlaneTable t = self.planes.table();
@@ -407,8 +390,6 @@ void register_chain(nb::module_& m) {
         .def("plane_costs", &plane_cost, nb::arg("rows"), nb::arg("labels"))
         .def("products", &products, nb::arg("weights"), nb::arg("weight"), nb::arg("labellings"),
              nb::arg("threads"));
-    nb::class_<ChainWeightsObject>(m, "ChainWeights")
-        .def(nb::init<const ChainObject&, Matrix<double>>(), nb::arg("chain"), nb::arg("weights"));
     nb::class_<ChainStepsObject>(m, "ChainSteps")
         .def(nb::init<const ChainObject&, std::optional<Vector<double>>, const std::string&,
                       const std::string&, const std::string&, double, double, double, double, std::int64_t,
@@ -432,10 +413,10 @@ void register_chain(nb::module_& m) {
         .def("restore", &restore_steps, nb::arg("progress"), nb::arg("V"), nb::arg("U"), nb::arg("rows"),
              nb::arg("labels"), nb::arg("visits"));
     nb::class_<ChainPlanesObject>(m, "ChainPlanes")
-        .def(nb::init<const ChainObject&, std::optional<Vector<double>>, double, double, std::int64_t,
+        .def(nb::init<const ChainObject&, std::optional<Vector<double>>, double, double, double,
                       std::uint64_t>(),
              nb::keep_alive<1, 2>(), nb::arg("chain"), nb::arg("weight").none(), nb::kw_only(),
-             nb::arg("lam"), nb::arg("total"), nb::arg("max_planes"), nb::arg("seed"))
+             nb::arg("lam"), nb::arg("total"), nb::arg("unused_passes"), nb::arg("seed"))
         .def("advance", &advance_planes, nb::arg("tokens"), nb::arg("cached"))
         .def_prop_ro("pass_ended", [](const ChainPlanesObject& self) { return self.planes.pass_ended(); })
         .def_prop_ro("gap", [](const ChainPlanesObject& self) { return self.planes.gap(); })

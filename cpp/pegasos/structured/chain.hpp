@@ -4,10 +4,12 @@
 //
 //     Σ_t Σ_k v_k W[id_k][y_t]  +  Σ_{t>0} T[y_{t-1}][y_t]  =  ⟨W, φ(x, y)⟩
 //
-// Weights are one matrix of attributes + labels rows: the last rows are T. Rows have `lanes` numbers, labels
-// padded to a multiple of eight; what pads rows of W is 0, what pads rows of T is `forbidden`, as transitions are
-// that a grammar does not allow: no step ever touches them, since every labelling that is decoded is allowed.
+// Weights are one matrix of attributes + labels rows, the last of which are T, and label_block zeros behind them, so that
+// whole vectors can be read from any row. Solvers have their rows spread into `lanes` numbers, labels padded to a multiple
+// of eight; what pads rows of W is 0, what pads rows of T is `forbidden`, as transitions are that a grammar does not
+// allow: no step ever touches them, since every labelling that is decoded is allowed.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
@@ -46,8 +48,10 @@ struct ChainShape {
           lanes((labels_ + label_block - 1) / label_block * label_block) {}
 
     std::int64_t rows() const { return attributes + labels; }
-    std::int64_t size() const { return rows() * lanes; }
-    std::int64_t transitions() const { return attributes * lanes; }  // where T begins
+    std::int64_t numbers() const { return rows() * labels + label_block; }  // of weights
+    // Of weights in lanes: all of them, and where T begins.
+    std::int64_t spread_numbers() const { return rows() * lanes; }
+    std::int64_t transitions() const { return attributes * lanes; }
 };
 
 // What labellings are allowed. Where all are, it changes nothing but the padding.
@@ -85,15 +89,23 @@ struct Chain {
         return most;
     }
 
-    // Weights (rows × labels) in lanes, with what is forbidden in its place.
+    // Weights in lanes, with what is forbidden in its place.
     template <class Real>
     void spread(const double* W, Real* out) const {
         const int L = shape.labels, P = shape.lanes;
         for (std::int64_t r = 0; r < shape.rows(); ++r) {
             for (int l = 0; l < L; ++l) out[r * P + l] = Real(W[r * L + l]);
-            for (int l = L; l < P; ++l) out[r * P + l] = Real(r < shape.attributes ? 0.0 : forbidden);
+            for (int l = L; l < P; ++l) out[r * P + l] = 0;
         }
         forbid(out + shape.transitions());
+    }
+    // T of weights, in lanes.
+    Buffer transitions_of(const double* W) const {
+        const int L = shape.labels, P = shape.lanes;
+        Buffer T(std::size_t(L) * P, 0.0);
+        for (int a = 0; a < L; ++a) std::copy_n(W + (shape.attributes + a) * L, L, T.data() + a * P);
+        forbid(T.data());
+        return T;
     }
     template <class Real>
     void forbid(Real* T) const {
@@ -104,12 +116,13 @@ struct Chain {
             for (int b = L; b < P; ++b) T[a * P + b] = Real(forbidden);
         }
     }
-    // Lanes back to weights (rows × labels), times a factor; 0 where there is no weight.
+    // Lanes back to weights, times a factor; 0 where there is no weight.
     template <class Real>
     void gather(const Real* from, double factor, double* W) const {
         const int L = shape.labels, P = shape.lanes;
         for (std::int64_t r = 0; r < shape.rows(); ++r)
             for (int l = 0; l < L; ++l) W[r * L + l] = factor * double(from[r * P + l]);
+        std::fill_n(W + shape.rows() * L, label_block, 0.0);
         double* T = W + shape.attributes * L;
         for (int a = 0; a < L; ++a)
             for (int b = 0; b < L; ++b)

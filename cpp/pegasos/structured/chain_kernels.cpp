@@ -10,12 +10,18 @@ namespace {
 using std::int32_t;
 using std::int64_t;
 
+// A vector fills one register: of several, comparisons would be made number by number.
+#ifdef __AVX512F__
+#define PEGASOS_WIDTH 64
+#else
+#define PEGASOS_WIDTH 32
+#endif
 typedef float Floats __attribute__((vector_size(32)));
-typedef double Doubles __attribute__((vector_size(64)));
+typedef double Doubles __attribute__((vector_size(PEGASOS_WIDTH)));
 typedef int32_t Ints __attribute__((vector_size(32)));
-typedef int64_t Longs __attribute__((vector_size(64)));
+typedef int64_t Longs __attribute__((vector_size(PEGASOS_WIDTH)));
 typedef float LooseFloats __attribute__((vector_size(32), aligned(4), may_alias));
-typedef double LooseDoubles __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double LooseDoubles __attribute__((vector_size(PEGASOS_WIDTH), aligned(8), may_alias));
 
 template <class Real>
 struct Of;
@@ -33,6 +39,9 @@ struct Of<double> {
 };
 template <class Real>
 using VecOf = typename Of<Real>::Vec;
+// Labels of a vector; those of a block fill one or two.
+template <class Real>
+constexpr int width = int(sizeof(VecOf<Real>) / sizeof(Real));
 
 inline Floats load(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
 inline Doubles load(const double* p) { return *reinterpret_cast<const LooseDoubles*>(p); }
@@ -45,25 +54,34 @@ V most(V a, V b) {
 }
 template <class Real>
 Real total(const Real* p, int lanes) {
+    constexpr int w = width<Real>;
     VecOf<Real> s = load(p);
-    for (int l = label_block; l < lanes; l += label_block) s += load(p + l);
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (int l = w; l < lanes; l += w) s += load(p + l);
+    if constexpr (w == 4)
+        return (s[0] + s[2]) + (s[1] + s[3]);
+    else
+        return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-// Work on lanes, up to four blocks at a time so that they share what they read: f(number of blocks, first lane).
-template <class F>
+// Work on lanes, up to six vectors at a time so that they share what they read: f<number of vectors>(first lane).
+template <class Real, class F>
 void each_block(int lanes, F&& f) {
+    constexpr int w = width<Real>;
     int at = 0;
-    for (; lanes - at >= 4 * label_block; at += 4 * label_block) f.template operator()<4>(at);
-    switch ((lanes - at) / label_block) {
+    for (; lanes - at > 6 * w; at += 4 * w) f.template operator()<4>(at);
+    switch ((lanes - at) / w) {
+        case 6:
+            return f.template operator()<6>(at);
+        case 5:
+            return f.template operator()<5>(at);
+        case 4:
+            return f.template operator()<4>(at);
         case 3:
             return f.template operator()<3>(at);
         case 2:
             return f.template operator()<2>(at);
-        case 1:
-            return f.template operator()<1>(at);
         default:
-            return;
+            return f.template operator()<1>(at);
     }
 }
 
@@ -73,43 +91,46 @@ void each_block(int lanes, F&& f) {
 constexpr int64_t ahead = 24;
 
 template <class Real>
-void score(const Real* W, int lanes, const TokenAttributes& x, Real* out) {
+void score(const Real* W, int stride, int lanes, const TokenAttributes& x, Real* out) {
     using V = VecOf<Real>;
     constexpr int line = 64 / int(sizeof(Real));
     const int64_t last = x.indptr[x.tokens];
-    each_block(lanes, [&]<int N>(int at) {
+    each_block<Real>(lanes, [&]<int N>(int at) {
         for (int64_t t = 0; t < x.tokens; ++t) {
             V sum[N] = {};
             for (int64_t k = x.indptr[t]; k < x.indptr[t + 1]; ++k) {
                 if (k + ahead < last) {
-                    const Real* later = W + int64_t(x.ids[k + ahead]) * lanes + at;
-                    for (int l = 0; l < N * label_block; l += line) __builtin_prefetch(later + l);
+                    const Real* later = W + int64_t(x.ids[k + ahead]) * stride + at;
+                    for (int l = 0; l < N * width<Real>; l += line) __builtin_prefetch(later + l);
                 }
-                const Real* row = W + int64_t(x.ids[k]) * lanes + at;
+                const Real* row = W + int64_t(x.ids[k]) * stride + at;
                 if (x.values) {
                     const Real v = Real(x.values[k]);
-#pragma GCC unroll 4
-                    for (int n = 0; n < N; ++n) sum[n] += v * load(row + n * label_block);
+#pragma GCC unroll 6
+                    for (int n = 0; n < N; ++n) sum[n] += v * load(row + n * width<Real>);
                 } else {
-#pragma GCC unroll 4
-                    for (int n = 0; n < N; ++n) sum[n] += load(row + n * label_block);
+#pragma GCC unroll 6
+                    for (int n = 0; n < N; ++n) sum[n] += load(row + n * width<Real>);
                 }
             }
-#pragma GCC unroll 4
-            for (int n = 0; n < N; ++n) store(out + t * lanes + at + n * label_block, sum[n]);
+#pragma GCC unroll 6
+            for (int n = 0; n < N; ++n) store(out + t * lanes + at + n * width<Real>, sum[n]);
         }
     });
 }
 
 template <class Real>
-void add(Real* W, int lanes, const TokenAttributes& x, const Real* p, int part, int parts) {
+void add(Real* W, int labels, int lanes, const TokenAttributes& x, const Real* p, int part, int parts) {
+    constexpr int w = width<Real>;
     for (int64_t t = 0; t < x.tokens; ++t)
         for (int64_t k = x.indptr[t]; k < x.indptr[t + 1]; ++k) {
             if (parts > 1 && x.ids[k] % parts != part) continue;
             const Real v = x.values ? Real(x.values[k]) : Real(1);
-            Real* row = W + int64_t(x.ids[k]) * lanes;
-            for (int l = 0; l < lanes; l += label_block)
-                store(row + l, load(row + l) + v * load(p + t * lanes + l));
+            const Real* from = p + t * lanes;
+            Real* row = W + int64_t(x.ids[k]) * labels;
+            int l = 0;
+            for (; l + w <= labels; l += w) store(row + l, load(row + l) + v * load(from + l));
+            for (; l < labels; ++l) row[l] += v * from[l];
         }
 }
 
@@ -120,22 +141,22 @@ template <class Real>
 Real decode(const Real* scores, const Real* T, const Real* begin, const Real* end, int labels, int lanes,
             int64_t tokens, Real* alpha, Label* y) {
     using V = VecOf<Real>;
-    for (int l = 0; l < lanes; l += label_block) store(alpha + l, load(scores + l) + load(begin + l));
+    for (int l = 0; l < lanes; l += width<Real>) store(alpha + l, load(scores + l) + load(begin + l));
     for (int64_t t = 1; t < tokens; ++t) {
         const Real *from = alpha + (t - 1) * lanes, *s = scores + t * lanes;
         Real* to = alpha + t * lanes;
-        each_block(lanes, [&]<int N>(int at) {
+        each_block<Real>(lanes, [&]<int N>(int at) {
             V best[N];
-#pragma GCC unroll 4
-            for (int n = 0; n < N; ++n) best[n] = from[0] + load(T + at + n * label_block);
+#pragma GCC unroll 6
+            for (int n = 0; n < N; ++n) best[n] = from[0] + load(T + at + n * width<Real>);
             for (int i = 1; i < labels; ++i) {
                 const Real* row = T + i * lanes + at;
-#pragma GCC unroll 4
-                for (int n = 0; n < N; ++n) best[n] = most(best[n], from[i] + load(row + n * label_block));
+#pragma GCC unroll 6
+                for (int n = 0; n < N; ++n) best[n] = most(best[n], from[i] + load(row + n * width<Real>));
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
             for (int n = 0; n < N; ++n)
-                store(to + at + n * label_block, best[n] + load(s + at + n * label_block));
+                store(to + at + n * width<Real>, best[n] + load(s + at + n * width<Real>));
         });
     }
     Real* last = alpha + (tokens - 1) * lanes;
@@ -163,7 +184,7 @@ Real decode(const Real* scores, const Real* T, const Real* begin, const Real* en
 
 template <class Real>
 void exponentials(const Real* x, int64_t count, Real shift, Real* out) {
-    for (int64_t k = 0; k < count; k += label_block)
+    for (int64_t k = 0; k < count; k += width<Real>)
         store(out + k, simd::exponential<Real, typename Of<Real>::Bits>(load(x + k) - shift));
 }
 
@@ -171,13 +192,13 @@ void exponentials(const Real* x, int64_t count, Real shift, Real* out) {
 template <class Real>
 void product(const Real* from, const Real* M, int labels, int lanes, Real* out) {
     using V = VecOf<Real>;
-    each_block(lanes, [&]<int N>(int at) {
+    each_block<Real>(lanes, [&]<int N>(int at) {
         V sum[N] = {};
         for (int i = 0; i < labels; ++i)
-#pragma GCC unroll 4
-            for (int n = 0; n < N; ++n) sum[n] += from[i] * load(M + i * lanes + at + n * label_block);
-#pragma GCC unroll 4
-        for (int n = 0; n < N; ++n) store(out + at + n * label_block, sum[n]);
+#pragma GCC unroll 6
+            for (int n = 0; n < N; ++n) sum[n] += from[i] * load(M + i * lanes + at + n * width<Real>);
+#pragma GCC unroll 6
+        for (int n = 0; n < N; ++n) store(out + at + n * width<Real>, sum[n]);
     });
 }
 
@@ -187,7 +208,7 @@ template <class Real>
 double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real* begin, const Real* end,
                         int labels, int lanes, int64_t tokens, Real* alpha, Real weight, Real* pairs) {
     double log_z = double(tokens - 1) * T.shift;
-    for (int l = 0; l < lanes; l += label_block) {
+    for (int l = 0; l < lanes; l += width<Real>) {
         store(scores + l, load(scores + l) + load(begin + l));
         Real* last = scores + (tokens - 1) * lanes + l;
         store(last, load(last) + load(end + l));
@@ -201,14 +222,14 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
         for (int l = labels; l < lanes; ++l) e[l] = 0;
         if (t > 0) {
             product(a - lanes, T.rows, labels, lanes, a);
-            for (int l = 0; l < lanes; l += label_block) store(a + l, load(a + l) * load(e + l));
+            for (int l = 0; l < lanes; l += width<Real>) store(a + l, load(a + l) * load(e + l));
         } else {
-            for (int l = 0; l < lanes; l += label_block) store(a + l, load(e + l));
+            for (int l = 0; l < lanes; l += width<Real>) store(a + l, load(e + l));
         }
         const Real sum = total(a, lanes);
         if (!(sum > Of<Real>::least_sum)) return std::nan("");
         sums[t] = sum;
-        for (int l = 0; l < lanes; l += label_block) store(a + l, load(a + l) / sum);
+        for (int l = 0; l < lanes; l += width<Real>) store(a + l, load(a + l) / sum);
         log_z += double(high) + std::log(double(sum));
     }
     Real* const beta = sums + tokens;  // lanes
@@ -216,7 +237,7 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
     for (int l = 0; l < lanes; ++l) beta[l] = 1;
     for (int64_t t = tokens - 1; t >= 0; --t) {
         Real *e = scores + t * lanes, *a = alpha + t * lanes;
-        for (int l = 0; l < lanes; l += label_block) {
+        for (int l = 0; l < lanes; l += width<Real>) {
             store(g + l, load(e + l) * load(beta + l) / sums[t]);
             store(e + l, load(a + l) * load(beta + l));
         }
@@ -225,7 +246,7 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
         for (int i = 0; i < labels; ++i) {
             const Real share = weight * before[i];
             Real* row = pairs + i * lanes;
-            for (int l = 0; l < lanes; l += label_block) store(row + l, load(row + l) + share * load(g + l));
+            for (int l = 0; l < lanes; l += width<Real>) store(row + l, load(row + l) + share * load(g + l));
         }
         product(g, T.columns, labels, lanes, beta);
     }

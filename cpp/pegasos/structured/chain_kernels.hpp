@@ -13,8 +13,9 @@ struct ExpTransitions {
 
 template <class Real>
 struct ChainKernels {
-    // out[t] = Σ_k v_k W[id_k]: tokens × lanes.
-    void (*score)(const Real* W, int lanes, const TokenAttributes& x, Real* out);
+    // out[t] = Σ_k v_k W[id_k]: tokens × lanes. Rows of W are `stride` numbers apart; where those are fewer than lanes,
+    // what is read beyond a row ends up in lanes that are no labels.
+    void (*score)(const Real* W, int stride, int lanes, const TokenAttributes& x, Real* out);
 
     // The best labelling of tokens with these scores, and its score, with `begin` and `end` added to the first and the
     // last token. `alpha` (tokens × lanes) is working space, and may be `scores` itself. `y` null: only the score.
@@ -30,8 +31,9 @@ struct ChainKernels {
                                const Real* end, int labels, int lanes, std::int64_t tokens, Real* alpha,
                                Real weight, Real* pairs);
 
-    // W[id_k] += v_k p[t] for all tokens whose id leaves the remainder `part` when divided by `parts`.
-    void (*add)(Real* W, int lanes, const TokenAttributes& x, const Real* p, int part, int parts);
+    // W[id_k] += v_k p[t], rows of W `labels` numbers apart and those of p `lanes`, for all attributes whose id leaves the
+    // remainder `part` when divided by `parts`.
+    void (*add)(Real* W, int labels, int lanes, const TokenAttributes& x, const Real* p, int part, int parts);
 };
 template <class Real>
 const ChainKernels<Real>& chain_kernels();

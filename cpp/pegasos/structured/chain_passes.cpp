@@ -69,12 +69,13 @@ double hamming_cost(const Chain& chain, int64_t i, const Label* y) {
 int64_t best_labellings(const Chain& chain, const double* W, int threads, Label* y) {
     const int L = chain.shape.labels, P = chain.shape.lanes;
     const ChainKernels<double>& kernels = chain_kernels<double>();
+    const Buffer T = chain.transitions_of(W);
     std::atomic<int64_t> without{chain.sequences()};
     each_sequence(chain, threads, [&](int64_t i, ChainSpace<double>& space) {
-        kernels.score(W, P, chain.attributes(i), space.scores.data());
-        const double best = kernels.decode(space.scores.data(), W + chain.shape.transitions(),
-                                           space.begin.data(), space.end.data(), L, P, chain.length(i),
-                                           space.scores.data(), y + chain.offsets[i]);
+        kernels.score(W, L, P, chain.attributes(i), space.scores.data());
+        const double best =
+            kernels.decode(space.scores.data(), T.data(), space.begin.data(), space.end.data(), L, P,
+                           chain.length(i), space.scores.data(), y + chain.offsets[i]);
         if (!(best > no_path))
             for (int64_t seen = without; i < seen && !without.compare_exchange_weak(seen, i);) {
             }
@@ -84,11 +85,12 @@ int64_t best_labellings(const Chain& chain, const double* W, int threads, Label*
 
 void hinge_losses(const Chain& chain, const double* W, int threads, double* losses, Label* cut) {
     const int L = chain.shape.labels, P = chain.shape.lanes;
-    const double* T = W + chain.shape.transitions();
+    const Buffer transitions = chain.transitions_of(W);
+    const double* T = transitions.data();
     const ChainKernels<double>& kernels = chain_kernels<double>();
     each_sequence(chain, threads, [&](int64_t i, ChainSpace<double>& space) {
         double* s = space.scores.data();
-        kernels.score(W, P, chain.attributes(i), s);
+        kernels.score(W, L, P, chain.attributes(i), s);
         const double gold = path_score(chain, s, T, chain.length(i), chain.gold(i));
         add_costs(chain, i, 1.0, s);
         const double best = kernels.decode(s, T, space.begin.data(), space.end.data(), L, P, chain.length(i),
@@ -98,11 +100,11 @@ void hinge_losses(const Chain& chain, const double* W, int threads, double* loss
 }
 
 void add_planes(const Chain& chain, const PlaneList& planes, const double* share, double* W) {
-    const int P = chain.shape.lanes;
+    const int L = chain.shape.labels;
     for (int64_t p = 0; p < planes.count; ++p)
         if (share[p] != 0.0)
             each_difference(chain, planes.rows[p], planes.labels + planes.starts[p],
-                            [&](int64_t row, Label l, double v) { W[row * P + l] += share[p] * v; });
+                            [&](int64_t row, Label l, double v) { W[row * L + l] += share[p] * v; });
 }
 
 void plane_costs(const Chain& chain, const PlaneList& planes, double* cost) {
@@ -113,12 +115,13 @@ void plane_costs(const Chain& chain, const PlaneList& planes, double* cost) {
 void labelling_products(const Chain& chain, const double* W, const double* weight, const Label* labellings,
                         int64_t count, int threads, double* out) {
     const int P = chain.shape.lanes;
-    const double* T = W + chain.shape.transitions();
+    const Buffer transitions = chain.transitions_of(W);
+    const double* T = transitions.data();
     const int64_t n = chain.sequences(), tokens = chain.tokens();
     std::vector<double> products(std::size_t(n * count), 0.0);
     each_sequence(chain, threads, [&](int64_t i, ChainSpace<double>& space) {
         double* s = space.scores.data();
-        chain_kernels<double>().score(W, P, chain.attributes(i), s);
+        chain_kernels<double>().score(W, chain.shape.labels, P, chain.attributes(i), s);
         const double gold = path_score(chain, s, T, chain.length(i), chain.gold(i));
         for (int64_t j = 0; j < count; ++j) {
             const Label* y = labellings + j * tokens + chain.offsets[i];
@@ -183,12 +186,12 @@ class Sums {
                       double* scaled, double* pairs) const {
         const int L = chain_.shape.labels, P = chain_.shape.lanes;
         const auto& kernels = chain_kernels<double>();
-        kernels.score(W, P, chain_.attributes(i), marginals);
+        kernels.score(W, L, P, chain_.attributes(i), marginals);
         const double log_z =
             kernels.forward_backward(marginals, exp_, space.begin.data(), space.end.data(), L, P,
                                      chain_.length(i), space.alpha.data(), weight, scaled);
         if (!std::isnan(log_z)) return log_z;
-        kernels.score(W, P, chain_.attributes(i), marginals);
+        kernels.score(W, L, P, chain_.attributes(i), marginals);
         return log_forward_backward(chain_, marginals, T_, chain_.length(i), weight, pairs);
     }
     const double* exponentials() const { return rows_.data(); }
@@ -205,7 +208,8 @@ class Sums {
 void log_losses(const Chain& chain, const double* W, const double* weight, int threads, double* losses,
                 double* G) {
     const int L = chain.shape.labels, P = chain.shape.lanes;
-    const double* T = W + chain.shape.transitions();
+    const Buffer transitions = chain.transitions_of(W);
+    const double* T = transitions.data();
     const Sums sums(chain, T);
     const std::size_t square = std::size_t(L) * P;
     threads = useful_threads(threads, int64_t(chain.ids.size()) * P);
@@ -224,7 +228,7 @@ void log_losses(const Chain& chain, const double* W, const double* weight, int t
                 const int64_t tokens = chain.length(i);
                 const Label* y = chain.gold(i);
                 // The score of gold is added up before the scores become marginals.
-                chain_kernels<double>().score(W, P, chain.attributes(i), q);
+                chain_kernels<double>().score(W, L, P, chain.attributes(i), q);
                 const double gold = path_score(chain, q, T, tokens, y);
                 const double log_z = sums(W, i, space, q, weight[i], own[k].data(), own[k].data() + square);
                 losses[i] = std::max(log_z - gold, 0.0);
@@ -240,20 +244,22 @@ void log_losses(const Chain& chain, const double* W, const double* weight, int t
         const TokenAttributes x{chain.ids.data(), chain.values.empty() ? nullptr : chain.values.data(),
                                 chain.indptr.data() + origin, chain.offsets[end] - origin};
         parallel_for(threads, threads, [&](int64_t part) {
-            chain_kernels<double>().add(G, P, x, p.data(), int(part), threads);
+            chain_kernels<double>().add(G, L, P, x, p.data(), int(part), threads);
         });
     }
-    double* to = G + chain.shape.transitions();
+    double* to = G + chain.shape.attributes * L;
     for (int a = 0; a < L; ++a)
         for (int b = 0; b < L; ++b) {
             const std::size_t k = std::size_t(a) * P + b;
-            if (chain.has_weight(Label(a), Label(b))) to[k] += scaled[k] * sums.exponentials()[k] + pairs[k];
+            if (chain.has_weight(Label(a), Label(b)))
+                to[a * L + b] += scaled[k] * sums.exponentials()[k] + pairs[k];
         }
 }
 
 int64_t marginals(const Chain& chain, const double* W, int threads, double* out) {
     const int L = chain.shape.labels, P = chain.shape.lanes;
-    const Sums sums(chain, W + chain.shape.transitions());
+    const Buffer T = chain.transitions_of(W);
+    const Sums sums(chain, T.data());
     std::atomic<int64_t> without{chain.sequences()};
     each_sequence(chain, threads, [&](int64_t i, ChainSpace<double>& space) {
         Buffer pairs(std::size_t(2 * L) * P, 0.0);

@@ -1,7 +1,5 @@
 // Whole passes over a corpus at fixed weights: best labellings, losses, sums over all labellings. Sequences are shared
 // among threads; what comes out does not depend on how many there are.
-//
-// Weights are spread into lanes (Chain::spread).
 #pragma once
 #include "pegasos/structured/chain.hpp"
 #include "pegasos/structured/chain_kernels.hpp"
@@ -61,7 +59,7 @@ std::int64_t best_labellings(const Chain&, const double* W, int threads, Label* 
 // max_y [cost(gold, y) + ⟨W, φ(y) − φ(gold)⟩] of each sequence and, if `cut` is not null, the labelling it is reached at.
 void hinge_losses(const Chain&, const double* W, int threads, double* losses, Label* cut);
 
-// Σ_p share_p ψ_p, in lanes, added to W; and the cost of each plane.
+// Σ_p share_p ψ_p, added to W; and the cost of each plane.
 void add_planes(const Chain&, const PlaneList&, const double* share, double* W);
 void plane_costs(const Chain&, const PlaneList&, double* cost);
 
@@ -69,7 +67,7 @@ void plane_costs(const Chain&, const PlaneList&, double* cost);
 void labelling_products(const Chain&, const double* W, const double* weight, const Label* labellings,
                         std::int64_t count, int threads, double* out);
 
-// log Z − ⟨W, φ(gold)⟩ of each sequence, and G += Σ_i weight_i (E φ − φ(gold)) in lanes.
+// log Z − ⟨W, φ(gold)⟩ of each sequence, and G += Σ_i weight_i (E φ − φ(gold)).
 void log_losses(const Chain&, const double* W, const double* weight, int threads, double* losses, double* G);
 
 // p(y_t = l) for all tokens and labels (tokens × labels). Returns as best_labellings does.

@@ -13,8 +13,6 @@ constexpr int64_t none = -1;  // the right labelling, which is no plane
 // Steps within a visit, and the share of the sequence's gap that they leave.
 constexpr int max_steps = 200;
 constexpr double left_gap = 0.1;
-// Passes after which a plane without weight is dropped.
-constexpr double max_unused = 3;
 
 // Gaps up to this share of 1 + loss are rounding.
 template <class Real>
@@ -29,7 +27,7 @@ ChainPlanes::ChainPlanes(const Chain& chain, const double* weight, const ChainPl
       n_(chain.sequences()),
       blocks_(std::size_t(n_)),
       local_(chain.ids.size()),
-      Wf_(std::size_t(chain.shape.size()), 0.0f),
+      Wf_(std::size_t(chain.shape.spread_numbers()), 0.0f),
       single_(chain, chain.longest()),
       exact_(chain, chain.longest()),
       decoded_(std::size_t(chain.longest())),
@@ -96,15 +94,7 @@ void ChainPlanes::drop(int64_t i) {
     const int64_t p = block.size(), tokens = chain_.length(i);
     std::vector<int64_t> keep;
     for (int64_t q = 0; q < p; ++q)
-        if (block.alpha[q] > 0.0 || block.unused[q] < max_unused) keep.push_back(q);
-    while (int64_t(keep.size()) > o_.max_planes) {
-        const auto longest = std::max_element(keep.begin(), keep.end(), [&](int64_t a, int64_t b) {
-            return (block.alpha[a] > 0 ? -1.0 : block.unused[a]) <
-                   (block.alpha[b] > 0 ? -1.0 : block.unused[b]);
-        });
-        if (block.alpha[*longest] > 0.0) break;
-        keep.erase(longest);
-    }
+        if (block.alpha[q] > 0.0 || block.unused[q] < o_.unused_passes) keep.push_back(q);
     const int64_t r = int64_t(keep.size());
     if (r == p) return;
     std::vector<double> gram(std::size_t(r * r));
@@ -156,13 +146,13 @@ void ChainPlanes::scores_of(int64_t i, bool cached, const Real* W) {
     const int P = chain_.shape.lanes;
     const TokenAttributes x = chain_.attributes(i);
     Real* s = space_for<Real>(single_, exact_).scores.data();
-    if (!cached) return chain_kernels<Real>().score(W, P, x, s);
+    if (!cached) return chain_kernels<Real>().score(W, P, P, x, s);
     const Block& block = blocks_[i];
     const Label* gold = chain_.gold(i);
     for (int64_t t = 0; t < x.tokens; ++t)
         for (int64_t p = 0; p < block.size(); ++p)
             if (block.labels[p * x.tokens + t] != gold[t]) {
-                chain_kernels<Real>().score(W, P, {x.ids, x.values, x.indptr + t, 1}, s + t * P);
+                chain_kernels<Real>().score(W, P, P, {x.ids, x.values, x.indptr + t, 1}, s + t * P);
                 break;
             }
 }

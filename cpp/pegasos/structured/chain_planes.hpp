@@ -16,8 +16,8 @@
 namespace pegasos {
 
 struct ChainPlaneOptions {
-    double lam, total;  // λ and M
-    std::int64_t max_planes;
+    double lam, total;     // λ and M
+    double unused_passes;  // a plane without weight for so long is dropped
     std::uint64_t seed;
 };
 

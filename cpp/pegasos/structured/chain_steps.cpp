@@ -23,7 +23,7 @@ ChainSteps<Real>::ChainSteps(const Chain& chain, const double* weight, const Cha
       weight_(weight),
       o_(options),
       n_(chain.sequences()),
-      V_(std::size_t(chain.shape.size()), Real(0)),
+      V_(std::size_t(chain.shape.spread_numbers()), Real(0)),
       U_(options.mean == ChainMean::none ? 0 : V_.size(), Real(0)),
       difference_(options.rule == ChainRule::passive_aggressive ? V_.size() : 0, Real(0)),
       space_(chain, chain.longest()) {
@@ -82,7 +82,7 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     const TokenAttributes x = chain_.attributes(i);
     const double scale = this->scale();
     Real* s = o_.loss == ChainLoss::log ? marginals : space_.scores.data();
-    kernels.score(V_.data(), P, x, s);
+    kernels.score(V_.data(), P, P, x, s);
     if (next >= 0) {
         const TokenAttributes later = chain_.attributes(next);
         const int64_t from = later.indptr[0],
@@ -107,7 +107,7 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     if (!std::isnan(log_z)) {
         for (int k = 0; k < L * P; ++k) exact_pairs_[k] += double(pairs_[k]) * double(rows_[k]);
     } else {
-        kernels.score(V_.data(), P, x, s);
+        kernels.score(V_.data(), P, P, x, s);
         for (int64_t k = 0; k < x.tokens * P; ++k) s[k] *= Real(scale);
         log_forward_backward(chain_, s, T_.data(), x.tokens, own, exact_pairs_.data());
     }

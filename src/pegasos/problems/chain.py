@@ -34,9 +34,12 @@ from pegasos.util.fields import LARGEST, saved
 
 ChainLoss = Literal["hinge", "log"]
 
+#: Zeros behind the weights, so that the core can read whole vectors from any row.
+PADDING = 8
+
 
 class ChainModel(NamedTuple):
-    """The weights, (attributes + labels) × labels; None: those of the planes."""
+    """The weights, (attributes + labels) × labels and :data:`PADDING` zeros, flat; None: those of the planes."""
 
     W: Array | None
 
@@ -123,9 +126,9 @@ class ChainProblem:
         return len(self.sequences)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Of the weights."""
-        return self.sequences.n_attributes + self.labels, self.labels
+    def size(self) -> int:
+        """Of the weights, with the zeros behind them."""
+        return (self.sequences.n_attributes + self.labels) * self.labels + PADDING
 
     @cached_property
     def c(self) -> Array:
@@ -150,10 +153,6 @@ class ChainProblem:
 
     # --- what solvers ask --------------------------------------------------------------------------------------------
 
-    def spread(self, W: Array) -> _core.ChainWeights:
-        """Weights as the core's passes want them."""
-        return _core.ChainWeights(self.corpus, np.ascontiguousarray(W))
-
     def penalty(self, W: Array) -> float:
         """(λ/2)‖W‖²."""
         return 0.5 * self.lam * float(np.vdot(W, W))
@@ -167,7 +166,7 @@ class ChainProblem:
         """The mean log loss and its gradient. What was found of the last W is kept: a certificate may follow."""
         found = self._last.get(id(W))
         if found is None or found[0] is not W:
-            losses, G = self.corpus.log_losses(self.spread(W), self.c / self.total, self.threads)
+            losses, G = self.corpus.log_losses(W, self.c / self.total, self.threads)
             W.flags.writeable = False  # what is kept is kept for these numbers
             self._last.clear()
             found = self._last[id(W)] = (W, float(self.c @ losses) / self.total, G)
@@ -197,7 +196,7 @@ class ChainProblem:
         """Where there is only one label there is nothing to learn."""
         if self.labels > 1:
             return None
-        return ChainModel(np.zeros(self.shape)), np.zeros(1)
+        return ChainModel(np.zeros(self.size)), np.zeros(1)
 
     def certify(self, point: Point[ChainModel]) -> Bounds[ChainModel]:
         """Recompute primal and dual values from weights and labellings."""
@@ -212,7 +211,7 @@ class ChainProblem:
             dual = float((self.c[planes.rows] * alpha) @ costs) / self.total - self.penalty(own)
             W = own if W is None else W
         assert W is not None
-        losses, _ = self.corpus.hinge(self.spread(W), False, self.threads)
+        losses, _ = self.corpus.hinge(W, False, self.threads)
         return self._bounds(self.penalty(W) + float(self.c @ losses) / self.total, dual, W)
 
     def _certify_log(self, point: Point[ChainModel]) -> Bounds[ChainModel]:
@@ -238,7 +237,14 @@ class ChainProblem:
 
     def model_of(self, arrays: Mapping[str, Array]) -> ChainModel:
         """What ``arrays`` wrote."""
-        return ChainModel(saved(arrays, "W", self.shape, low=-LARGEST, high=LARGEST))
+        return ChainModel(self.saved_weights(arrays, "W"))
+
+    def saved_weights(self, state: Mapping[str, object], name: str) -> Array:
+        """Weights of a saved state."""
+        W = saved(state, name, (self.size,), low=-LARGEST, high=LARGEST)
+        if bool(W[-PADDING:].any()):
+            raise ValueError(f"state: {name!r} should end in zeros")
+        return W
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""
@@ -262,7 +268,7 @@ class ChainProblem:
     def cut(self, model: ChainModel) -> Cut:
         """The plane that touches the mean hinge loss at a model."""
         assert model.W is not None
-        _, labels = self.corpus.hinge(self.spread(model.W), True, self.threads)
+        _, labels = self.corpus.hinge(model.W, True, self.threads)
         assert labels is not None
         return self._cut_of(labels)
 
@@ -275,12 +281,12 @@ class ChainProblem:
         rows = np.arange(self.n, dtype=np.int64)
         mean = self.corpus.plane_weights(rows, cut.labels, self.c / self.total)
         labellings = np.stack([other.labels for other in cuts])
-        return self.corpus.products(self.spread(mean), self.c / self.total, labellings, self.threads)
+        return self.corpus.products(mean, self.c / self.total, labellings, self.threads)
 
     def mixture(self, cuts: Sequence[Cut], alpha: Array) -> Point[ChainModel]:
         """The model of mixed planes, and the dual point that they are."""
         if not cuts:
-            return Point(ChainModel(np.zeros(self.shape)), None)
+            return Point(ChainModel(np.zeros(self.size)), None)
         used = [(cut, float(share)) for cut, share in zip(cuts, alpha, strict=True) if share > 0]
         planes = Labellings(
             np.tile(np.arange(self.n, dtype=np.int64), len(used)),
