@@ -87,6 +87,7 @@ void register_losses(nb::module_&);
 void register_pairs(nb::module_&);
 void register_passes(nb::module_&);
 void register_second_order(nb::module_&);
+void register_sequences(nb::module_&);
 void register_solvers(nb::module_&);
 void register_svmlight(nb::module_&);
 

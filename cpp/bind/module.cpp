@@ -16,6 +16,7 @@ NB_MODULE(_core, m) {
     pegasos::bind::register_pairs(m);
     pegasos::bind::register_passes(m);
     pegasos::bind::register_second_order(m);
+    pegasos::bind::register_sequences(m);
     pegasos::bind::register_solvers(m);
     pegasos::bind::register_svmlight(m);
 }
