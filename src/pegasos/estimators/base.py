@@ -171,7 +171,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self._check_number("max_time", low=0, strict=True, none=True)
         self._check_number("checkpoint_every", low=0, strict=False)
         self._check_word("on_interrupt", ("raise", "keep"))
-        self._check_flags("fit_intercept")
         self._check_number("verbose", low=0, strict=False, whole=True, flag=True)
         if not isinstance(self.random_state, Integral | np.random.RandomState | np.random.Generator | None):
             raise ValueError(f"random_state={self.random_state!r} is no seed, RandomState or Generator")
@@ -182,6 +181,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             check_path(self.checkpoint)
 
     def _check_intercept(self) -> None:
+        self._check_flags("fit_intercept")
         self._check_number("intercept_scaling", low=0, strict=True)
         self._check_word("intercept", INTERCEPTS)
 
