@@ -7,6 +7,8 @@ from pegasos.util import lazy
 if TYPE_CHECKING:
     from pegasos import datasets, experiments, io, losses, plots, solvers, theory
     from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.estimators.pystruct import PystructOracle
+    from pegasos.estimators.structured import StructuredSVC
     from pegasos.estimators.svc import SVC
     from pegasos.estimators.svr import SVR
     from pegasos.fit.certificate import Certificate
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         SDCA,
         SGD,
         SMO,
+        BlockFrankWolfe,
         CuttingPlane,
         InteriorPoint,
         Norma,
@@ -37,6 +40,7 @@ __all__ = [
     "SMO",
     "SVC",
     "SVR",
+    "BlockFrankWolfe",
     "Certificate",
     "Checkpoint",
     "CuttingPlane",
@@ -47,10 +51,12 @@ __all__ = [
     "Norma",
     "Nystroem",
     "Pegasos",
+    "PystructOracle",
     "RandomizedClassifier",
     "SmoothedNewton",
     "SparsePath",
     "SparseSVC",
+    "StructuredSVC",
     "Trace",
     "datasets",
     "experiments",
@@ -68,6 +74,8 @@ __getattr__, __dir__ = lazy.names(
     __name__,
     {
         "estimators.linear": ("LinearSVC", "LinearSVR"),
+        "estimators.pystruct": ("PystructOracle",),
+        "estimators.structured": ("StructuredSVC",),
         "estimators.svc": ("SVC",),
         "estimators.svr": ("SVR",),
         "fit.certificate": ("Certificate",),
@@ -79,6 +87,7 @@ __getattr__, __dir__ = lazy.names(
             "SDCA",
             "SGD",
             "SMO",
+            "BlockFrankWolfe",
             "CuttingPlane",
             "InteriorPoint",
             "Norma",

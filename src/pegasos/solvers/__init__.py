@@ -20,6 +20,11 @@ from pegasos.solvers.linear.interior_point import InteriorPoint
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import SGD, Norma, Pegasos
+from pegasos.solvers.structured.auto import OracleAuto
+from pegasos.solvers.structured.base import OracleSolver
+from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, OracleBlockFrankWolfe
+from pegasos.solvers.structured.cutting_plane import OracleCuttingPlane
+from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.suggest import did_you_mean
 
 __all__ = [
@@ -31,6 +36,7 @@ __all__ = [
     "SMO",
     "SOLVERS",
     "Auto",
+    "BlockFrankWolfe",
     "CuttingPlane",
     "InteriorPoint",
     "KernelSolver",
@@ -42,7 +48,7 @@ __all__ = [
     "Solver",
 ]
 
-Kind = Literal["linear", "kernel"]
+Kind = Literal["linear", "kernel", "oracle"]
 
 #: (solver, kind of problem) → what makes its engines: the solver itself, or what holds it and knows kernels.
 METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
@@ -60,6 +66,9 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (LASVM, "kernel"): LASVM,
     (SBP, "kernel"): SBP,
     (Nystroem, "kernel"): Nystroem,
+    (Pegasos, "oracle"): OraclePegasos,
+    (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
+    (CuttingPlane, "oracle"): OracleCuttingPlane,
 }
 
 #: Every solver of a kind of problem by its name.
@@ -70,14 +79,16 @@ SOLVERS: dict[str, type[Solver]] = TABLES["linear"]
 KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = TABLES["kernel"]
 
 #: What ``solver="auto"`` is where the problem is not known yet, and what every method of the kind is.
-_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO}
-_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver}
+_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO, "oracle": OracleAuto}
+_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver, "oracle": OracleSolver}
 
 
 @overload
 def resolve(solver: object, kind: Literal["linear"] = "linear") -> Solver: ...
 @overload
 def resolve(solver: object, kind: Literal["kernel"]) -> KernelSolver: ...
+@overload
+def resolve(solver: object, kind: Literal["oracle"]) -> OracleSolver: ...
 def resolve(solver: Any, kind: Kind = "linear") -> Any:
     """What solves problems of a kind for a user's ``solver``: a name, or an object."""
     table = TABLES[kind]
