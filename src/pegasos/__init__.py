@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pegasos.util import lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, experiments, io, losses, plots, solvers, theory
+    from pegasos import datasets, experiments, io, losses, metrics, plots, solvers, theory
     from pegasos.estimators.linear import LinearSVC, LinearSVR
     from pegasos.estimators.pystruct import PystructOracle
     from pegasos.estimators.structured import StructuredSVC
@@ -63,6 +63,7 @@ __all__ = [
     "io",
     "load",
     "losses",
+    "metrics",
     "plots",
     "save",
     "solvers",
@@ -97,5 +98,5 @@ __getattr__, __dir__ = lazy.names(
         ),
         "sparse": ("Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"),
     },
-    modules=("datasets", "experiments", "io", "losses", "plots", "solvers", "theory"),
+    modules=("datasets", "experiments", "io", "losses", "metrics", "plots", "solvers", "theory"),
 )
