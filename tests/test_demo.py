@@ -10,6 +10,8 @@ from pathlib import Path
 import processes
 import pytest
 
+import pegasos
+
 pytestmark = pytest.mark.unsanitized
 
 ROOT = Path(__file__).parent.parent
@@ -83,6 +85,14 @@ def test_small_kernel(tmp_path):
     errors = {int(n): float(e) for n, e in re.findall(r"^ +(\d+) +([0-9.]+)$", out, re.MULTILINE)}
     assert max(errors) < int(reference) / 4
     assert errors[120] <= float(error) + 0.01
+
+
+@pytest.mark.skipif(not hasattr(pegasos, "SequenceSVC"), reason="this build has no SequenceSVC")
+def test_chunking(tmp_path, monkeypatch):
+    monkeypatch.delenv("PEGASOS_DATA", raising=False)
+    out = run("chunking.py", "--tol", 1e-2, cwd=tmp_path)
+    assert "generated sentences" in out
+    assert float(re.search(r"entity F1 ([0-9.]+)", out)[1]) > 0.95
 
 
 def test_every_example_is_tested():

@@ -1,0 +1,136 @@
+"""Sequences every library is measured on: chunks of CoNLL-2000, letters of handwritten words.
+
+Attributes are lists of strings, as users of CRFsuite have them: those of ``examples/chunking.py``, and a string for
+each black pixel of a letter and one for all. The files are looked for in the folder ``PEGASOS_DATA``.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from examples.chunking import Columns, Corpus, corpus, read_columns
+
+Tags = list[str]
+
+
+@dataclass(frozen=True)
+class SequenceProblem:
+    """Sequences to train on and to test on, and the C that suits them."""
+
+    name: str
+    train: Corpus
+    test: Corpus
+    C: float
+
+    def f1(self, found: Sequence[Sequence[str]]) -> float:
+        """The F1 of chunks by conlleval's rules; NaN where labels are not chunk tags."""
+        if self.name.startswith("ocr"):
+            return float("nan")
+        return chunk_f1(self.test.y, found)
+
+    def error(self, found: Sequence[Sequence[str]]) -> float:
+        """The share of tokens with a wrong label."""
+        wrong = sum(a != b for y, z in zip(self.test.y, found, strict=True) for a, b in zip(y, z, strict=True))
+        return wrong / sum(map(len, self.test.y))
+
+
+def chunks(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """First token, end and type of every chunk. A chunk starts at B, or at I after O or after another type."""
+    begin, inside = 0, ""
+    for t, tag in enumerate([*tags, "O"]):
+        prefix, _, kind = tag.partition("-")
+        if inside and (prefix in "BO" or kind != inside):
+            yield begin, t, inside
+            inside = ""
+        if prefix != "O" and not inside:
+            begin, inside = t, kind
+
+
+def chunk_f1(truth: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> float:
+    """2 · correct / (chunks that are there + chunks that were found)."""
+    there, seen = ({(i, *chunk) for i, tags in enumerate(y) for chunk in chunks(tags)} for y in (truth, found))
+    return 2 * len(there & seen) / max(1, len(there) + len(seen))
+
+
+def _file(name: str) -> Path:
+    path = Path(os.environ.get("PEGASOS_DATA", "")) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the file {name} is needed in the folder named by the environment variable PEGASOS_DATA"
+        )
+    return path
+
+
+def split_labels(sentences: Sequence[Columns], wanted: int) -> list[Columns]:
+    """Give the most frequent pairs of chunk tag and part of speech labels of their own, until there are ``wanted``."""
+    chunk_tags = {tag for _, _, tags in sentences for tag in tags}
+    pairs = Counter(pair for _, parts, tags in sentences for pair in zip(parts, tags, strict=True))
+    own = {pair for pair, _ in pairs.most_common(wanted - len(chunk_tags))}
+
+    def label(pair: tuple[str, str]) -> str:
+        return "/".join(reversed(pair)) if pair in own else pair[1]
+
+    return [[words, parts, tuple(map(label, zip(parts, tags, strict=True)))] for words, parts, tags in sentences]
+
+
+def conll(seed: int, copies: int = 1, labels: int = 22) -> SequenceProblem:
+    """Chunks of CoNLL-2000, sentences in an order of their own for each seed but 0.
+
+    ``copies`` of the training sentences stand one after the other, so that attributes stay as many as they are; fewer
+    labels than 22 are B, I and O, more are tags split by part of speech.
+    """
+    train, test = (read_columns(_file(f"conll2000.{part}.txt.xz")) for part in ("train", "test"))
+    if labels < 22:
+        train, test = ([[w, p, tuple(tag[0] for tag in tags)] for w, p, tags in part] for part in (train, test))
+    elif labels > 22:
+        train, test = split_labels(train, labels), test
+    _shuffle(train, seed)
+    return SequenceProblem("conll", corpus(train * copies), corpus(test), 0.1)
+
+
+def ocr(name: str, seed: int) -> SequenceProblem:
+    """Letters of handwritten words, in ten folds.
+
+    "ocr-1" is the setting of the max-margin Markov network paper: train on fold ``seed``, test on the nine others.
+    "ocr-9" trains on folds 1 to 9, the words in an order of their own for each seed but 0, and tests on fold 0.
+    """
+    folds: list[Corpus] = [Corpus([], []) for _ in range(10)]
+    with lzma.open(_file("ocr-letters.data.xz"), "rt") as file:
+        last = ""
+        for line in file:
+            _, letter, _, word, _, fold, *pixels = line.rstrip().split("\t")
+            X, y = folds[int(fold)]
+            if word != last:
+                X.append([])
+                y.append([])
+                last = word
+            X[-1].append(["bias", *(f"pixel {k}" for k, value in enumerate(pixels) if value == "1")])
+            y[-1].append(letter)
+    alone = seed % 10 if name == "ocr-1" else 0
+    rest = [(x, z) for k, (X, y) in enumerate(folds) if k != alone for x, z in zip(X, y, strict=True)]
+    if name == "ocr-1":
+        return SequenceProblem(name, folds[alone], _corpus(rest), 0.1)
+    _shuffle(rest, seed)
+    return SequenceProblem(name, _corpus(rest), folds[0], 1.0)
+
+
+def _corpus(pairs: Sequence[tuple[list[list[str]], Tags]]) -> Corpus:
+    return Corpus([x for x, _ in pairs], [y for _, y in pairs])
+
+
+def _shuffle(values: list, seed: int) -> None:  # type: ignore[type-arg]
+    if seed:
+        random.Random(seed).shuffle(values)
+
+
+PROBLEMS: dict[str, Callable[[int], SequenceProblem]] = {
+    "conll": conll,
+    "ocr-9": lambda seed: ocr("ocr-9", seed),
+    "ocr-1": lambda seed: ocr("ocr-1", seed),
+}
