@@ -207,10 +207,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         *,
         max_iter: int | None = None,
         max_steps: int | None = None,
+        look: Callable[[M], None] | None = None,
     ) -> Result[M]:
         """Solve the problem; sets certificate and trace, and what else the method knows.
 
-        ``tell`` completes what the callback is told by what the fitted attributes would be.
+        ``tell`` completes what the callback is told by what the fitted attributes would be. ``look`` is shown the best
+        model of every checkpoint.
         """
         options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
         file = None
@@ -220,8 +222,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         engine = solver.engine(problem, options)
         self._warm(engine, problem, solver)
         user = self.callback
-        told = None if user is None else lambda checkpoint, model: user(tell(checkpoint, model))
-        watch = Watch(told, bool(self.verbose), on_interrupt=self.on_interrupt)
+
+        def told(checkpoint: Checkpoint, model: M) -> object:
+            if look is not None:
+                look(model)
+            return user is not None and user(tell(checkpoint, model))
+
+        watch = Watch(
+            None if user is None and look is None else told, bool(self.verbose), on_interrupt=self.on_interrupt
+        )
         result = run(problem, engine, Limits(options.tol, max_iter, self.max_time), watch, file)
         self.certificate_, self.trace_ = result.certificate, result.trace
         for name in self._of_methods:

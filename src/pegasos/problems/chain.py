@@ -27,6 +27,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.problems.base import Bounds, Point
+from pegasos.problems.grammar import Grammar
 from pegasos.rows.sequences import Sequences
 from pegasos.util.arrays import Array
 from pegasos.util.digests import digest
@@ -58,19 +59,6 @@ class Labellings(NamedTuple):
         return np.asarray(alpha / np.maximum(sums, 1.0)[self.rows])
 
 
-class Grammar(NamedTuple):
-    """Which labels may follow each other, and begin and end a sequence: uint8 flags."""
-
-    next: Array
-    first: Array
-    final: Array
-
-    @classmethod
-    def free(cls, labels: int) -> Grammar:
-        """Everything is allowed."""
-        return cls(np.ones((labels, labels), np.uint8), np.ones(labels, np.uint8), np.ones(labels, np.uint8))
-
-
 def corpus_of(sequences: Sequences, labels: int, grammar: Grammar) -> _core.Chain:
     """The core's corpus: a checked copy."""
     return _core.Chain(
@@ -95,7 +83,10 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class ChainProblem:
-    """See the module's docstring. ``cost``: labels × labels, the right one first; ``learnt``: transitions with weights."""
+    """See the module's docstring.
+
+    ``cost``: of (right label, other label); ``learnt``: transitions that have a weight.
+    """
 
     sequences: Sequences
     tags: Array

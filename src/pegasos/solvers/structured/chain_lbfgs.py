@@ -22,7 +22,7 @@ from pegasos.solvers.base import check_count
 from pegasos.solvers.structured.chain_base import ChainSolver
 from pegasos.util.fields import LARGEST, saved
 
-#: Share of the expected decrease that a step must bring, and how often it is halved before rounding is all that is left.
+#: Share of the expected decrease that a step must bring, and how often it is halved: then only rounding is left.
 ARMIJO, MAX_HALVINGS = 1e-4, 30
 
 #: A step's change of the gradient must be this share of what the regulariser alone explains, or it is rounding.

@@ -23,6 +23,10 @@ SINGLE_GAP = 1e-4
 STALE_SHARE = 0.8
 
 
+#: Passes after which the first certificate is due at the latest.
+FIRST_CHECK = 8.0
+
+
 class ChainPlanesEngine(Engine[ChainModel]):
     """A pass of decodings, then some over the planes that are kept, and so on."""
 
@@ -38,7 +42,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
         )
         if not problem.single:
             self.core.set_double()
-        self.next_check = 2.0
+        self.next_check = FIRST_CHECK
 
     @property
     def _cycle(self) -> int:
@@ -88,7 +92,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
 
     def learn(self, bounds: Bounds[ChainModel]) -> None:
         """Take away what rounding has added to the weights; near the optimum it would hide the gap."""
-        self.next_check = max(2.0, 2 * self.epochs)
+        self.next_check = max(FIRST_CHECK, 2 * self.epochs)
         if bool((bounds.gap <= SINGLE_GAP * bounds.primal).all()):
             self.core.set_double()
         assert bounds.model.W is not None

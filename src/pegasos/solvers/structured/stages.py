@@ -45,8 +45,8 @@ class StagedEngine(Engine[M]):
         self.engine.advance()
 
     def due(self, tol: float) -> bool:
-        """In the first stage not before its gap, which falls about as one over the epochs, can be within ``tol``."""
-        return self.engine.due(tol) and (self.stage > 0 or tol * self.engine.epochs >= 0.5)
+        """In the first stage not before its gap, which is about 2 over the epochs, can be within ``tol``."""
+        return self.engine.due(tol) and (self.stage > 0 or tol * self.engine.epochs >= 2)
 
     def point(self, *, last: bool = False) -> Point[M]:
         return self.engine.point(last=last)
