@@ -324,6 +324,8 @@ SHAPES = [
     (["the", "dog"], TypeError, r"sequence 0 is of type str, but should be a sequence of tokens: .* passed as \[X\]"),
     ([["the"], b"dog"], TypeError, "sequence 1 is of type bytes, but should be a sequence of tokens"),
     ([{"w": "the"}], TypeError, "sequence 0 is of type dict, but should be a sequence of tokens"),
+    ([{"a", "b"}], TypeError, "sequence 0 is of type set, but should be a sequence of tokens"),
+    ({("a", "b")}, TypeError, "X is of type set, but should be a list of sequences"),
     ([["a"], 3], TypeError, "sequence 1 is of type int, but should be a sequence of tokens"),
     (np.arange(3.0), TypeError, "sequence 0 is of type float64, but should be a sequence of tokens"),
     ([], ValueError, "X has no sequences"),
