@@ -27,13 +27,22 @@ std::string quoted(std::string_view bytes) {
     const bool cut = bytes.size() > longest;
     const nb::object text = nb::steal(PyUnicode_DecodeUTF8(
         bytes.data(), Py_ssize_t(cut ? longest : bytes.size()), cut ? "ignore" : "backslashreplace"));
+    if (!text.is_valid()) throw nb::python_error();
     return nb::cast<std::string>(nb::repr(text)) + (cut ? "…" : "");
 }
 
 bool has(nb::handle object, const char* attribute) { return PyObject_HasAttrString(object.ptr(), attribute); }
 bool is_text(nb::handle object) { return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()); }
-bool is_mapping(nb::handle object) { return PyDict_Check(object.ptr()) || has(object, "keys"); }
-bool is_iterable(nb::handle object) { return has(object, "__iter__") || PySequence_Check(object.ptr()); }
+bool is_set(nb::handle object) { return PyAnySet_Check(object.ptr()); }
+bool is_list(nb::handle object) {
+    return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()) || is_set(object);
+}
+bool is_mapping(nb::handle object) {
+    return PyDict_Check(object.ptr()) || (!is_list(object) && has(object, "keys"));
+}
+bool is_iterable(nb::handle object) {
+    return is_list(object) || has(object, "__iter__") || PySequence_Check(object.ptr());
+}
 
 // Calls visit with each item, which is owned meanwhile.
 template <class Visit>
@@ -92,7 +101,8 @@ class Reader {
     void read_sequences(nb::handle X) {
         placed([&] {
             for_each(X, [&](nb::object sequence) {
-                if (is_text(sequence) || PyDict_Check(sequence.ptr()) || !is_iterable(sequence))
+                if (is_text(sequence) || is_set(sequence) || PyDict_Check(sequence.ptr()) ||
+                    !is_iterable(sequence))
                     throw nb::type_error(
                         ("sequence " + std::to_string(offsets.size() - 1) + " is of type " +
                          type_of(sequence) +
@@ -131,9 +141,10 @@ class Reader {
 
     std::string place() const {
         const std::int64_t t = uses.tokens();
-        const auto end = flat_ ? std::upper_bound(offsets.begin(), offsets.end() - 1, t) : offsets.end();
-        return "sequence " + std::to_string(end - offsets.begin() - 1) + ", position " +
-               std::to_string(t - end[-1]);
+        auto next = offsets.end();  // one behind where the sequence begins
+        if (flat_ && offsets.size() > 1) next = std::upper_bound(offsets.begin() + 1, next - 1, t);
+        return "sequence " + std::to_string(next - offsets.begin() - 1) + ", position " +
+               std::to_string(t - next[-1]);
     }
     [[noreturn]] void wrong_type(const std::string& what) const {
         throw nb::type_error((place() + ": " + what).c_str());
@@ -157,8 +168,6 @@ class Reader {
         token_.clear();
         if (is_text(token))
             read_name(token);
-        else if (PyList_CheckExact(token.ptr()))
-            read_names(token);
         else if (is_mapping(token))
             read_mapping(token);
         else if (is_iterable(token))
@@ -182,7 +191,7 @@ class Reader {
     void read_names(nb::handle names) {
         const std::size_t first = token_.entries.size();
         for_each(names, [&](const nb::object& name) { read_name(name); });
-        if (PyAnySet_Check(names.ptr())) token_.sort_from(first);
+        if (is_set(names)) token_.sort_from(first);
     }
     void read_name(nb::handle name) {
         const std::size_t begin = token_.bytes.size();
@@ -255,7 +264,7 @@ class Reader {
     static bool is_number(nb::handle value) {
         PyObject* p = value.ptr();
         if (PyFloat_Check(p) || PyLong_Check(p)) return true;
-        if (PyDict_Check(p) || PyList_Check(p) || !PyNumber_Check(p) || PyIter_Check(p)) return false;
+        if (!PyNumber_Check(p) || PyIter_Check(p)) return false;
         if (!has(value, "__len__")) return true;
         if (PyObject_Size(p) >= 0) return false;
         if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();

@@ -117,7 +117,6 @@ def names_of(token):
         (b"\xc3\xa4", {"ä": 1}),
         ("word", {"word": 1}),
     ],
-    ids=repr,
 )
 def test_what_a_token_means(token, expected):
     encoder, found = Encoder.fitted([[token]])
@@ -324,6 +323,8 @@ SHAPES = [
     (["the", "dog"], TypeError, r"sequence 0 is of type str, but should be a sequence of tokens: .* passed as \[X\]"),
     ([["the"], b"dog"], TypeError, "sequence 1 is of type bytes, but should be a sequence of tokens"),
     ([{"w": "the"}], TypeError, "sequence 0 is of type dict, but should be a sequence of tokens"),
+    ([{"a", "b"}], TypeError, "sequence 0 is of type set, but should be a sequence of tokens"),
+    ({("a", "b")}, TypeError, "X is of type set, but should be a list of sequences"),
     ([["a"], 3], TypeError, "sequence 1 is of type int, but should be a sequence of tokens"),
     (np.arange(3.0), TypeError, "sequence 0 is of type float64, but should be a sequence of tokens"),
     ([], ValueError, "X has no sequences"),
@@ -709,7 +710,6 @@ PAIR = Encoder.fitted([["a", "b"], ["c"]])[1]
         ([[("b", 1), ("a", 2)], [("b", 1)]], [0, 1, 0], [("b", 1), ("a", 2)]),
         ([frozenset("b"), frozenset("a"), frozenset("b")], [0, 1, 0], [frozenset("b"), frozenset("a")]),
     ],
-    ids=str,
 )
 def test_tags(y, codes, classes):
     found, meaning = encode_tags(y, PAIR)
@@ -760,7 +760,6 @@ def test_tags_of_no_tokens():
         ([["B", ["I"]], ["B"]], TypeError, "sequence 0, position 1: the tag is of type list, which cannot be hashed"),
         (["B", "I", {}], TypeError, "sequence 1, position 0: the tag is of type dict, which cannot be hashed"),
     ],
-    ids=str,
 )
 def test_tags_that_are_refused(y, error, message):
     with pytest.raises(error, match="^" + message):

@@ -227,7 +227,7 @@ def _looked_at(X: Any, begins: Array | None, fitted: Kind | None = None) -> tupl
                 "of its rows each sequence has"
             )
         return "columns", iter([X])
-    if isinstance(X, str | bytes | Mapping) or not (hasattr(X, "__iter__") or hasattr(X, "__getitem__")):
+    if isinstance(X, str | bytes | Mapping | Set) or not (hasattr(X, "__iter__") or hasattr(X, "__getitem__")):
         what = "a list of sequences" if begins is None else "a list of tokens"
         raise TypeError(f"X is of type {type(X).__name__}, but should be {what}")
     if begins is not None and isinstance(X, Sized) and len(X) != begins[-1]:
@@ -313,6 +313,8 @@ def _flat_tags(y: Any, sequences: Sequences) -> list[Any]:
 
 
 def _tag_list(tags: Any, what: str, wanted: str) -> list[Any]:
+    if isinstance(tags, list):
+        return tags
     if isinstance(tags, np.ndarray) and tags.ndim:
         return tags.tolist() if tags.ndim == 1 else list(tags)
     if isinstance(tags, str | bytes | Mapping | Set) or not isinstance(tags, Iterable):
