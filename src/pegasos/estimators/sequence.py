@@ -354,9 +354,10 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         flat = self._flat
         if flat is not None and self.coef_.base is flat and self.transitions_.base is flat:
             return flat
-        flat = self._flat = np.concatenate([self.coef_.ravel(), self.transitions_.ravel(), np.zeros(PADDING)])
-        self.coef_, self.transitions_ = self._parts(flat, *self.coef_.shape)
-        return flat
+        W = np.concatenate([self.coef_.ravel(), self.transitions_.ravel(), np.zeros(PADDING)])
+        self.coef_, self.transitions_ = self._parts(W, *self.coef_.shape)
+        self._flat = W
+        return W
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_flat"}
