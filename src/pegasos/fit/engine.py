@@ -10,6 +10,7 @@ import numpy as np
 
 from pegasos.problems.base import Bounds, M, Point
 from pegasos.rows.views import Array
+from pegasos.util.fields import State
 
 #: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
 CHUNK = 20_000_000
@@ -116,10 +117,10 @@ class Engine(Generic[M]):
         """What else the method knows of its result: fitted attributes of the estimator by name."""
         return {}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Arrays from which ``restore`` continues to the same bits."""
         raise NotImplementedError
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from ``state``; each of its arrays is checked (``util.fields.saved``), for it may be forged."""
         raise NotImplementedError

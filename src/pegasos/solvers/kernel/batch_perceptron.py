@@ -41,7 +41,7 @@ from pegasos.solvers.kernel.batch_perceptron_part import (
 )
 from pegasos.solvers.kernel.reasons import MET
 from pegasos.solvers.kernel.smo_engine import SMOEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import dot, one_blas_thread
 
 #: The tolerance of the quick solution that ν is taken from.
@@ -263,7 +263,7 @@ class SBPEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         states = self.states
         tables = [np.vstack([s.alpha, s.F, s.older.sums, s.newer.sums]) for s in states]
         counts = _Counts(self.evaluations, self.work, self.scout is not None, self.indefinite)
@@ -274,7 +274,7 @@ class SBPEngine(Engine[Coefficients]):
         }
         return own if self.scout is None else own | {f"scout.{n}": a for n, a in self.scout.state().items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         sizes = [part.m for part in self.problem.parts]
         table = saved(state, "table", (6, sum(sizes)))
         numbers = saved(state, "numbers", (len(sizes), len(Numbers._fields)), low=0, high=np.inf)

@@ -22,7 +22,7 @@ from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exa
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.reasons import MET, Ending
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
 
 #: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
@@ -299,7 +299,7 @@ class BlockEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         parts = {name: [getattr(state, name) for state in self.states] for name in self.states[0].arrays}
         return {name: np.concatenate(arrays) for name, arrays in parts.items()} | {
             "scalars": np.array([state.scalars for state in self.states]),
@@ -310,7 +310,7 @@ class BlockEngine(Engine[Coefficients]):
             "checks": np.array([self.next_check, self.refreshed]),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, rows = self.problem.n_parts, sum(state.F.shape[0] for state in self.states)
         named = self.states[0].arrays
         arrays = {name: self.problem.split(saved(state, name, (rows,))) for name in named}

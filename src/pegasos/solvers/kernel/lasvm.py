@@ -15,7 +15,7 @@ over all variables and with the batches of SMO, which goes on from α and F as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag, check_positive
 from pegasos.solvers.kernel.reasons import Ending
 from pegasos.solvers.kernel.smo_engine import SMOEngine, _State
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Visits in one call of ``advance``; the kernel rows that they are likely to need are computed together.
 VISITS_PER_CALL = 64
@@ -218,13 +218,13 @@ class LASVMEngine(SMOEngine):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return super().state() | {
             "members": np.concatenate([online.members for online in self.online]).astype(np.float64),
             "online": np.array([(online.count, online.visits) for online in self.online], dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         sizes = [part.size for part in self.problem.parts]
         table = saved(state, "online", (len(sizes), 2), low=0, high=2**53, whole=True).astype(np.int64)
         members = saved(state, "members", (int(table[:, 0].sum()),), low=0, high=max(sizes) - 1, whole=True)

@@ -13,7 +13,7 @@ costs less than the fit did.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +29,7 @@ from pegasos.rows.views import Array, examples
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
 from pegasos.solvers.kernel.reasons import NumberedReason
 from pegasos.solvers.linear.auto import Auto
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
 
 #: Entries of all features of a part up to which they are double precision.
@@ -280,7 +280,7 @@ class NystroemEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         numbers = [_Numbers(r.primal, r.dual, r.epochs, r.ending) for r in self.results]
         counts = _Counts(self.evaluations, self.machine is not None, self.current or 0)
         own = {
@@ -293,7 +293,7 @@ class NystroemEngine(Engine[Coefficients]):
         inner = {} if self.machine is None else self.machine.engine.state()
         return own | {f"inner.{name}": array for name, array in inner.items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, most = len(self.results), float(np.finfo(float).max)
         rows = sum(len(result.coef) for result in self.results)
         coef, u = (saved(state, name, (rows,), low=-most, high=most) for name in ("coef", "u"))

@@ -22,7 +22,7 @@ from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
 from pegasos.solvers.kernel.working_set import newton_steps, select
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Variables of the first working set, and of the largest.
 FIRST_WORKING_SET, MAX_WORKING_SET = 1024, 4096
@@ -378,7 +378,7 @@ class SMOEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         working = [state.working.astype(np.float64) for state in self.states]
         counts = _Counts(self.evaluations, self.work, self.certified_at, self.indefinite)
         return {
@@ -391,7 +391,7 @@ class SMOEngine(Engine[Coefficients]):
             "counts": np.array(counts, dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, sizes = self.problem.n_parts, [part.size for part in self.problem.parts]
         lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.parts]) for side in ("lo", "hi"))
         alpha = saved(state, "gamma", (sum(sizes),))
@@ -423,7 +423,7 @@ class SMOEngine(Engine[Coefficients]):
         self._block = self._diagonal = None
         self.first = 0
 
-    def _saved_scalars(self, state: dict[str, Any]) -> Array:
+    def _saved_scalars(self, state: State) -> Array:
         """Those of all parts, a row for each, checked."""
         parts, drift = self.problem.n_parts, len(Drift().numbers)
         limits: dict[str, tuple[float, float]] = {

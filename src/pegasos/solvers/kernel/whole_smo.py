@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from pegasos.solvers.kernel.smo_engine import (
     VIOLATION_TARGET_SHARE,
 )
 from pegasos.solvers.kernel.working_set import newton_steps
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Rows of a part, and of a pair of classes, up to which it is solved here: larger ones are solved by working sets.
 MAX_ROWS, MAX_PAIR_ROWS = 1024, 2048
@@ -234,7 +234,7 @@ class WholeSMOEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         hard = [(k, *values) for k, values in self.hard.items()]
         return {
             "gamma": self.alpha,
@@ -245,7 +245,7 @@ class WholeSMOEngine(Engine[Coefficients]):
             "counts": np.array([self.evaluations, self.values], dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Go on from there; what is said of parts that are over is computed anew."""
         parts, most = self.problem.n_parts, float(np.finfo(float).max)
         alpha = saved(state, "gamma", self.alpha.shape, low=-most, high=most)

@@ -23,7 +23,7 @@ from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 
 class BiasSearchEngine(LinearEngine):
@@ -101,12 +101,12 @@ class BiasSearchEngine(LinearEngine):
         self.length = min(1.2 * self.length, 50.0)
         self.round_ends = self.epochs + self.length
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         lines = {f"lines{k}": np.array(pairs).reshape(-1, 2) for k, pairs in enumerate(self.lines)}
         numbers = {"b": self.b.copy(), "round": np.array([self.round_ends, self.length])}
         return self.inner.state() | lines | numbers | {"sides": self.sides.copy(), "side_lines": self.side_lines.copy()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.inner.restore(state)
         self.ended = self.inner.ended
         tables = [saved(state, f"lines{k}", (None, 2)) for k in range(len(self.lines))]

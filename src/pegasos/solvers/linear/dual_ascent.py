@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pegasos import _core
@@ -11,7 +9,7 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.linear import LinearProblem, Weights, best_biases, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.lanes import GROUP, SINGLE_GROUP, LaneEngine, LaneGroups, common_arguments
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Relative gap down to which single precision is trusted to go.
 SINGLE = 1e-4
@@ -146,7 +144,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         for solver, part in self.lanes.parts():
             solver.reactivate(np.ascontiguousarray(Z[:, part]))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         check = np.array([self.next_check, self.refreshed, self.tol, self.spent, self.reached, float(self.single)])
         return super().state() | {
             "check": check,
@@ -155,7 +153,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
             "finished": self.finished * 1.0,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts = (self.problem.n_parts,)
         check = saved(state, "check", (6,))
         self.next_check, self.refreshed, self.tol, self.spent, self.reached, single = map(float, check)

@@ -18,7 +18,7 @@ leaves, after elimination, (R + X̃ᵀΘ⁻¹X̃) Δβ = …, Θ = z/a + v/(h �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from pegasos.solvers.linear.normal_equations import (
     regularisation,
 )
 from pegasos.solvers.linear.row_samples import Rehearsing, whole
-from pegasos.util.fields import saved
+from pegasos.util.fields import Numbers, State, saved
 
 
 class Boxes:
@@ -169,15 +169,15 @@ class InteriorPointEngine(Rehearsing):
         gaps = [path.steps.relative_gap for path, done in zip(self.paths, self.done, strict=True) if not done]
         self.goal = 0.01 * min(self.goal, max(gaps, default=0.0))
 
-    def named(self) -> dict[str, Any]:
-        named = self.progress.state() | {"goal": self.goal}
+    def named(self) -> Numbers:
+        named: Numbers = self.progress.state() | {"goal": self.goal}
         for k, path in enumerate(self.paths):
             steps = path.steps
             named |= {f"{k}.beta": steps.beta(), f"{k}.path": steps.path(), f"{k}.step": steps.length}
             named[f"{k}.iterations"] = steps.steps
         return named
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         before = self.levels
         super().restore(state)
         self.progress.restore(state)

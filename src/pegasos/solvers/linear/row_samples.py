@@ -6,15 +6,13 @@ rows, so the first iterations, which only come near them, go over few rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import STALLS, regularisation
-from pegasos.util.fields import saved
+from pegasos.util.fields import Numbers, State, as_state, saved
 
 #: Rows of a sample's next larger sample for each of its own.
 SAMPLE_RATIO = 5
@@ -75,7 +73,7 @@ class Rehearsing(LinearEngine):
         W = np.stack([beta[:n] for beta in betas])
         return W, np.array([beta[n] if self.problem.bias != "none" else 0.0 for beta in betas])
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         named = self.named() | {
             "passes": self.passes,
             "turn": self.turn,
@@ -84,13 +82,13 @@ class Rehearsing(LinearEngine):
             "tol": self.tol,
             "stuck": STALLS.index(self.stalled),
         }
-        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
+        return as_state(named)
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Numbers:
         """What a subclass adds to the state."""
         raise NotImplementedError
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts = self.problem.n_parts
         self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
         (self.turn,), self.tol = whole(state, "turn", parts - 1), float(saved(state, "tol", (1,))[0])
@@ -99,6 +97,6 @@ class Rehearsing(LinearEngine):
         self.levels = whole(state, "levels", len(self.samples) - 1, parts)
 
 
-def whole(state: dict[str, Any], name: str, high: float, length: int = 1) -> list[int]:
+def whole(state: State, name: str, high: float, length: int = 1) -> list[int]:
     """Whole numbers 0 … ``high`` of a saved state."""
     return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]

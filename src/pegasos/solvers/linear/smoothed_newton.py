@@ -20,7 +20,7 @@ Chapelle's (2007); semismooth Newton inside the multiplier method is that of Li,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.newton import newton_direction
 from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation
 from pegasos.solvers.linear.row_samples import Rehearsing
-from pegasos.util.fields import saved
+from pegasos.util.fields import Numbers, State, saved
 
 
 class Round:
@@ -221,13 +221,13 @@ class SmoothedNewtonEngine(Rehearsing):
             if not done and now.gap <= self.tol * now.primal:
                 now.strict *= 0.1  # the gap is too wide only because Σ h u is not zero, as a free bias needs
 
-    def named(self) -> dict[str, Any]:
-        named: dict[str, Any] = {"check": self.next_check, "best": self.best, "since": self.since}
+    def named(self) -> Numbers:
+        named: Numbers = {"check": self.next_check, "best": self.best, "since": self.since}
         for k, now in enumerate(self.rounds):
             named |= {f"{k}.{name}": array for name, array in now.state().items()}
         return named
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         parts = self.problem.n_parts
         self.next_check = float(saved(state, "check", (1,), low=0, high=1e15)[0])

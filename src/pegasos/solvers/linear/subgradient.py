@@ -28,7 +28,7 @@ from pegasos.solvers.base import (
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 
 class SubgradientEngine(LaneEngine[_core.Pegasos]):
@@ -83,10 +83,10 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
     def due(self, tol: float) -> bool:
         return self.ended and self.epochs >= self.next_check
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return super().state() | {"check": np.array([self.next_check])}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self.next_check = float(saved(state, "check", (1,))[0])
 
