@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeGuard, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -27,6 +27,7 @@ from pegasos.rows.dataset import Dataset
 from pegasos.rows.frames import validate_data
 from pegasos.rows.views import Array, Examples, examples
 from pegasos.solvers.base import AnySolver
+from pegasos.util.arrays import Matrix
 from pegasos.util.suggest import did_you_mean
 from pegasos.util.threads import one_blas_thread, thread_count
 
@@ -57,13 +58,13 @@ def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Conca
     return call
 
 
-def _is_native(X: Any) -> bool:
+def _is_native(X: Any) -> TypeGuard[Matrix]:
     """Whether X is what the core reads where it lies, so that there is nothing for scikit-learn to convert or refuse.
 
     Looking for it there takes longer than a small fit. Entries and indices are checked in any case.
     """
     in_place = X.format == "csr" if sparse.issparse(X) else type(X) is np.ndarray and X.flags.c_contiguous
-    return in_place and X.ndim == 2 and X.dtype in (np.float32, np.float64) and min(X.shape) > 0
+    return bool(in_place) and X.ndim == 2 and X.dtype in (np.float32, np.float64) and min(X.shape) > 0
 
 
 def class_probabilities(scores: Array) -> Array:
@@ -252,7 +253,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return int(state.integers(2**63))
         raise AssertionError("checked before")
 
-    def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Any, Examples]:
+    def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Matrix, Examples]:
         """Validated X and the borrowed rows; ``private``: copied, if they are sparse."""
         threads = thread_count(self.n_jobs)
         if isinstance(X, Dataset):
@@ -261,7 +262,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         X = self._floats(X, reset=reset)
         return X, examples(X, threads=threads, private=private)
 
-    def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Any:
+    def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Matrix:
         """X as numbers, of the right number and names of columns; its entries are not looked at yet."""
         if _is_native(X):
             validate_data(self, X, reset=reset, skip_check_array=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class Engine(Generic[M]):
         """By how much at most the model is above the best one that a restriction of the method allows."""
         return None
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """What else the method knows of its result: fitted attributes of the estimator by name."""
         return {}
 

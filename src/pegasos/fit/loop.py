@@ -21,7 +21,7 @@ from pegasos.rows.views import Array
 from pegasos.util.fields import saved
 
 #: What a user may hand over: it is told of a moment of the fit, and ends it by answering something true.
-Callback = Callable[[Checkpoint], Any]
+Callback = Callable[[Checkpoint], object]
 
 #: An objective of this share of the one of zero weights counts as zero: where the optimum is zero (all rows of one
 #: class, constant targets), errors of 1e-12 in the best bias leave their square, and no gap is small relative to it.

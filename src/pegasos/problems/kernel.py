@@ -45,6 +45,7 @@ from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.linear import Bias
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array, stored_arrays
+from pegasos.util.arrays import Matrix
 from pegasos.util.digests import digest, spelled
 from pegasos.util.fields import LARGEST, saved
 from pegasos.util.threads import dot
@@ -68,7 +69,7 @@ class Coefficients(NamedTuple):
 class KernelProblem:
     """See the module's docstring. ``rows(k)`` gives the kernel rows of part k."""
 
-    X: Any
+    X: Matrix
     kernel: Kernel
     parts: Sequence[Part]
     lam: float

@@ -67,8 +67,8 @@ class Examples:
         self.rows.verify(threads)
 
 
-def is_sparse(X: Matrix) -> TypeIs[CSR]:
-    """Whether rows are sparse."""
+def is_sparse(X: object) -> TypeIs[CSR]:
+    """Whether rows are sparse; if they have been validated, they then are CSR."""
     return bool(sparse.issparse(X))
 
 

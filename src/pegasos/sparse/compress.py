@@ -137,10 +137,10 @@ def check_parameters(
 ) -> None:
     """Refuse parameters that no data could make right."""
 
-    def number(value: Any) -> bool:
+    def number(value: object) -> bool:
         return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
-    def whole(value: Any, low: int) -> bool:
+    def whole(value: object, low: int) -> bool:
         return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
     if max_support is not None and not whole(max_support, 0):
@@ -266,7 +266,7 @@ def _rearranged(rows: Array, counts: Array, turn: Array) -> Array:
     return np.asarray(rows[np.arange(len(rows)) + np.repeat(begins - (ends - counts[turn]), counts[turn])])
 
 
-def check_move(move: Any, refit: bool, variant: str) -> None:
+def check_move(move: object, refit: bool, variant: str) -> None:
     if not isinstance(move, bool | np.bool_) and move not in ("auto", "nested"):
         raise ValueError(f"move={move!r} must be True, False, 'auto' or 'nested'")
     if move not in (False, "auto") and not refit:

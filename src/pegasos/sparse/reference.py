@@ -6,13 +6,13 @@ a machine against the rest, on all rows (``multi_class="ovr"``).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.svc import SVC
@@ -25,7 +25,8 @@ from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_labels
-from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.rows.views import Array, encode_labels, is_sparse, row_weights
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
 
@@ -209,7 +210,7 @@ class Reference:
 
     def _dual(self) -> Array:
         dual = self.model.dual_coef_
-        return np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64)
+        return np.asarray(dual.toarray() if is_sparse(dual) else dual, dtype=np.float64)
 
     def _kernel(self) -> Kernel:
         model = self.model
@@ -261,7 +262,7 @@ class Reference:
             return self.rows.approximate(pair.support, pair.coef, rows)
         return self.rows.exact(pair.support, pair.coef, rows)
 
-    def compressed(self, support: Array, table: Array, biases: Any) -> SVC:
+    def compressed(self, support: Array, table: Array, biases: Sequence[float] | Array) -> SVC:
         """A fitted SVC with the support vectors ``support``, row numbers, and for each function the bias.
 
         The coefficients have a line for each function, or, of several classes in pairs, stand as ``kernels/pairs.py``
@@ -298,12 +299,12 @@ def _shell(model: Any, n_jobs: int | None) -> SVC:
     return SVC(**parameters)
 
 
-def _apart(A: Any, B: Any) -> Array:
+def _apart(A: Matrix, B: Matrix) -> Array:
     """The rows in which two matrices differ by more than the rounding of single precision."""
     if A.shape != B.shape:
         return np.zeros(1, dtype=np.int64)
-    if sparse.issparse(A) and sparse.issparse(B) and (A != B).nnz == 0:
+    if is_sparse(A) and is_sparse(B) and operator.ne(A, B).nnz == 0:
         return np.zeros(0, dtype=np.int64)  # the usual case, found without making them dense
-    A = A.toarray() if sparse.issparse(A) else np.asarray(A)
-    B = B.toarray() if sparse.issparse(B) else np.asarray(B)
+    A = A.toarray() if is_sparse(A) else np.asarray(A)
+    B = B.toarray() if is_sparse(B) else np.asarray(B)
     return np.flatnonzero(~np.isclose(A, B, rtol=1e-6, atol=0).all(axis=1))

@@ -19,7 +19,8 @@ from pegasos.kernels.layout import compact
 from pegasos.losses import Hinge
 from pegasos.problems.feasible import best_bias
 from pegasos.rows.labels import class_labels
-from pegasos.rows.views import Array, encode_labels
+from pegasos.rows.views import Array, encode_labels, is_sparse
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
 
@@ -128,7 +129,7 @@ class Task:
             method, self.kernel, self.X[distinct], total[used], float(bias), self.classes, self.m, distinct, details
         )
 
-    def on_points(self, method: str, points: Any, coef: Array, bias: float, **details: Any) -> Expansion:
+    def on_points(self, method: str, points: Matrix, coef: Array, bias: float, **details: Any) -> Expansion:
         """A result of new points."""
         return Expansion(method, self.kernel, points, coef, float(bias), self.classes, self.m, None, details)
 
@@ -197,7 +198,7 @@ class Expansion:
 
     method: str
     kernel: Kernel
-    vectors: Any = field(repr=False)
+    vectors: Matrix = field(repr=False)
     coef: Array = field(repr=False)
     bias: float
     classes: Array = field(repr=False)
@@ -231,7 +232,7 @@ class Expansion:
         coef = self.coef[order][None]
         model.support_ = (np.arange(self.size) if self.rows is None else self.rows[order]).astype(np.int32)
         model.support_vectors_ = self.vectors[order]
-        model.dual_coef_ = sparse.csr_matrix(coef) if sparse.issparse(self.vectors) else coef
+        model.dual_coef_ = sparse.csr_matrix(coef) if is_sparse(self.vectors) else coef
         model.intercept_ = np.array([self.bias])
         positive = int(np.count_nonzero(self.coef > 0))
         model.n_support_ = np.array([self.size - positive, positive], dtype=np.int32)
@@ -243,14 +244,14 @@ class Expansion:
         return model
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """A parameter that must be a finite number above 0."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a number > 0")
     return float(value)
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: object) -> int:
     """A parameter that must be a whole number, 1 or more."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}={value!r} must be a whole number >= 1")

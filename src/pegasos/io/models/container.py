@@ -125,7 +125,7 @@ def _read(file: BinaryIO, count: int, available: int) -> bytes:
     return data
 
 
-def _extent(name: str, entry: Any, size: int) -> int:
+def _extent(name: str, entry: object, size: int) -> int:
     """The bytes of one array by its table entry, which must make sense in a file of ``size`` bytes."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"the table entry of array {name!r} should have dtype, shape and data_offsets: {entry!r:.200}")
@@ -141,7 +141,7 @@ def _extent(name: str, entry: Any, size: int) -> int:
     return extent
 
 
-def _within(number: Any, size: int) -> bool:
+def _within(number: object, size: int) -> bool:
     return type(number) is int and 0 <= number <= size
 
 

@@ -28,6 +28,7 @@ from pegasos.io.models.text import Lines
 from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.pairs import reordered
 from pegasos.rows.views import Array, examples
+from pegasos.util.arrays import CSR, Matrix
 
 #: LIBSVM's names of the kernels, and which parameters of theirs a file holds.
 KERNELS = {
@@ -167,7 +168,9 @@ def _with_classes(machine: Expansion, order: Array, *, second_is_positive: bool)
     return replace(machine, vectors=rows, coef=sign * coef, bias=sign * bias, sizes=sizes, numbers=numbers)
 
 
-def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:
+def _read_vectors(
+    lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None
+) -> tuple[Array, Matrix, Array]:
     """Coefficients, support vectors (of a precomputed kernel an empty matrix as wide), and their numbers there."""
     total, count = found["total_sv"], 1 if found.get("label") is None else found["nr_class"] - 1
     numbered = kernel == "precomputed"
@@ -182,11 +185,9 @@ def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: 
     data = np.concatenate([np.zeros(0), *(values for _, _, values in rows)])
     indptr = np.cumsum([0, *(len(at) for _, at, _ in rows)])
     narrow = np.int32 if max(len(data), width) < 2**31 else np.int64
-    X: Any = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
+    X: CSR = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
     X.eliminate_zeros()
-    if X.nnz >= DENSE * total * width:
-        X = X.toarray()
-    return coef, X, none
+    return coef, X.toarray() if X.nnz >= DENSE * total * width else X, none
 
 
 def support_vectors(

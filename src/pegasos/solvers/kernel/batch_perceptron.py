@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class SBPEngine(Engine[Coefficients]):
             return SBPEnding.LEVEL_CLOSE
         return SBPEnding.OWN_STEPS_DONE if state.steps >= self.own_steps else SBPEnding.OPEN
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """The guarantees of each part as of its last certificate; the upper bound needs a space of features."""
         proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.n_parts)]
         results = tuple(

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.span import fill_features, spectral_coordinates
@@ -25,7 +24,7 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.problems.part import check_values
-from pegasos.rows.views import Array, examples
+from pegasos.rows.views import Array, examples, is_sparse
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
 from pegasos.solvers.kernel.reasons import NumberedReason
 from pegasos.solvers.linear.auto import Auto
@@ -145,7 +144,7 @@ class NystroemEngine(Engine[Coefficients]):
         self.before, self.ended, self.certified = 0, False, 0.0
         X = problem.X
         #: Operations of a kernel value.
-        self.per_value = EXTRA_OPERATIONS + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
+        self.per_value = EXTRA_OPERATIONS + (X.nnz / max(1, X.shape[0]) if is_sparse(X) else X.shape[1])
 
     def _choose(self, components: int) -> list[Array]:
         """The rows of each part's basis: the first of one random order of all rows that have weight in the part."""

@@ -8,13 +8,14 @@ product, and added up in float64. ThunderSVM (Wen et al. 2018) and oneDAL work s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.cache import padded
+from pegasos.kernels.gram import Provider
 from pegasos.kernels.rounding import Drift
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem
@@ -358,7 +359,7 @@ class SMOEngine(Engine[Coefficients]):
         if self.max_steps is not None and state.steps >= self.max_steps:
             state.ending = Ending.MAX_STEPS
 
-    def _values(self, k: int, working: Array, rows: Any) -> Array:
+    def _values(self, k: int, working: Array, rows: Provider) -> Array:
         """The kernel values of a working set; those of the last one are kept."""
         if self._block is not None and self._block[0] == k and np.array_equal(self._block[1], working):
             return self._block[2]
@@ -371,7 +372,7 @@ class SMOEngine(Engine[Coefficients]):
         self._block = k, working, K
         return np.asarray(K)
 
-    def _diagonal_of(self, k: int, rows: Any) -> Array:
+    def _diagonal_of(self, k: int, rows: Provider) -> Array:
         if self._diagonal is None or self._diagonal[0] != k:
             self._diagonal = k, rows.diagonal()
         return self._diagonal[1]
