@@ -25,7 +25,7 @@ __all__ = ["available", "demo", "load", "make_text"]
 Split = Literal["train", "test", "all"]
 
 _CHUNK = 16_384  # documents generated at a time: part of what random_state means, so a constant
-_POSITIVE = 0.47  # share of positive labels before noise, as in CCAT
+_POSITIVE_SHARE = 0.47  # share of positive labels before noise, as in CCAT
 _LENGTH_SIGMA = 0.69  # spread of the logarithm of the document length (measured on RCV1)
 _LEAN = 0.75  # how strongly a document leans towards the words of its side
 
@@ -106,7 +106,7 @@ def make_text(
     rng = np.random.default_rng(label_seed)
     flipped = rng.random(n_samples) < noise
     score = np.concatenate(scores) + 1e-9 * rng.random(n_samples)  # documents without a word that matters: a coin
-    y = np.where(score > np.quantile(score, 1 - _POSITIVE), 1, -1).astype(np.int64)
+    y = np.where(score > np.quantile(score, 1 - _POSITIVE_SHARE), 1, -1).astype(np.int64)
     y[flipped] *= -1
     return X, y
 

@@ -18,7 +18,7 @@ from pegasos.estimators.partial_fit import RowStream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import Engine, Options
 from pegasos.fit.fingerprint import fingerprint
-from pegasos.fit.loop import ROUNDING, Callback, Limits, Result, Watch, run
+from pegasos.fit.loop import MAX_ROUNDING_GAP, Callback, Limits, Result, Watch, run
 from pegasos.fit.resume import CheckpointFile, check_path
 from pegasos.fit.trace import Checkpoint, Trace
 from pegasos.problems.base import M, Problem
@@ -320,6 +320,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _rounding(self, c: Certificate) -> str:
         """What to say where all that is left of the gap may be rounding; nothing elsewhere."""
         pairs = zip(c.primal_per_class, c.dual_per_class, strict=True)
-        if not all(primal - dual <= ROUNDING * primal for primal, dual in pairs):
+        if not all(primal - dual <= MAX_ROUNDING_GAP * primal for primal, dual in pairs):
             return ""
-        return f"What is left of the gap is of the size of rounding errors: ask for a tol of {ROUNDING:g} or more."
+        return (
+            f"What is left of the gap is of the size of rounding errors: ask for a tol of {MAX_ROUNDING_GAP:g} or more."
+        )

@@ -13,13 +13,13 @@ from pegasos.rows.views import Array
 from pegasos.util.fields import State
 
 #: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
-CHUNK = 20_000_000
+ENTRIES_PER_CALL = 20_000_000
 
 #: Why a fit, or an engine that counts for itself, stops at the limit of iterations: more of them could help.
 MAX_ITER = "max_iter reached"
 
 #: Why a fit stops whose gap is of the size of rounding errors: nothing can make it smaller.
-CLOSE = "stalled: as close as float64 allows"
+ROUNDING_REACHED = "stalled: as close as float64 allows"
 
 
 @dataclass(frozen=True)

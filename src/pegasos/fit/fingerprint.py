@@ -12,7 +12,7 @@ DIGESTS = {"data": "the entries of X", "targets": "the labels or targets y", "we
 
 
 def fingerprint(problem: Problem[Any], solver: object, *, intercept: str, seed: int, tol: float) -> dict[str, str]:
-    """Everything that decides the iterates; limits, threads and who looks on do not."""
+    """Everything that decides the iterates; limits, threads, callbacks and progress lines do not."""
     return problem.digests() | {
         "intercept": intercept,
         "solver": spelled(solver),

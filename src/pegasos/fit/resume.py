@@ -31,7 +31,7 @@ from pegasos.util.atomic import probe, replace_file, sweep
 FORMAT, VERSION = "pegasos-checkpoint", 3
 
 #: The versions that can be read. In the second the trace was one table without names.
-READABLE = ("2", "3")
+READABLE_VERSIONS = ("2", "3")
 
 #: The types of number a checkpoint may hold, as safetensors calls them.
 DTYPES = ("F64", "I64")
@@ -205,8 +205,8 @@ def _opened(path: str | os.PathLike[str]) -> Any:
 def _header(path: str | os.PathLike[str], metadata: dict[str, str] | None) -> Header:
     if not metadata or metadata.get("format") != FORMAT:
         raise ValueError(f"{os.fspath(path)!r} is no checkpoint of a fit")
-    if (version := metadata.get("version")) not in READABLE:
-        known = " and ".join(READABLE)
+    if (version := metadata.get("version")) not in READABLE_VERSIONS:
+        known = " and ".join(READABLE_VERSIONS)
         raise ValueError(f"checkpoint {os.fspath(path)!r} has format version {version}; this library reads {known}")
     try:
         fingerprint, progress = json.loads(metadata["fingerprint"]), json.loads(metadata["progress"])

@@ -55,7 +55,7 @@ class Checkpoint:
 FIELDS = tuple(f.name for f in fields(Checkpoint) if f.type == "float")
 
 #: The columns of files that do not name them, the first that there were. This does not change.
-UNNAMED = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
+UNNAMED_COLUMNS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
 
 
 class Trace(Sequence[Checkpoint]):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 #: Columns from which BLAS is faster than the core for the scores of several outputs.
-WIDE = 1024
+MIN_BLAS_COLUMNS = 1024
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _suits_blas(X: Matrix, W: Array) -> TypeGuard[Array]:
     if is_sparse(X):
         return False
     by_columns = X.shape[1] > 1 and X.strides[1] != X.itemsize
-    return by_columns or (len(W) > 1 and X.shape[1] >= WIDE and X.dtype == W.dtype)
+    return by_columns or (len(W) > 1 and X.shape[1] >= MIN_BLAS_COLUMNS and X.dtype == W.dtype)
 
 
 def view(X: Matrix) -> _core.Rows:

@@ -17,7 +17,7 @@ State: TypeAlias = dict[str, Array]
 Numbers: TypeAlias = dict[str, npt.ArrayLike]
 
 #: The largest number there is: between it and its negative all numbers are finite.
-LARGEST = float(np.finfo(np.float64).max)
+MAX_FINITE = float(np.finfo(np.float64).max)
 
 
 def as_state(named: Numbers) -> State:

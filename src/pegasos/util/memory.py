@@ -13,7 +13,7 @@ from pegasos.util import control_groups
 from pegasos.util.arrays import Matrix
 
 #: Below this many bytes nobody asks how much there is: looking takes as long as a small fit.
-SMALL = 1 << 28
+MIN_CHECKED_BYTES = 1 << 28
 #: Numbers that a fit keeps for each weight at its peak (measured). Sub-gradient methods keep more of a single output.
 _KEPT, _SUBGRADIENT, _SUBGRADIENT_OF_MANY = 4, 13, 7
 
@@ -63,7 +63,7 @@ def check_weights_fit(array: Matrix, outputs: int, solver: Named) -> None:
     if solver.name in ("pegasos", "norma", "sgd"):
         kept = _SUBGRADIENT if outputs == 1 else _SUBGRADIENT_OF_MANY
     need = 8 * kept * columns * outputs
-    if need < SMALL or (free := available_memory()) is None or need <= free:
+    if need < MIN_CHECKED_BYTES or (free := available_memory()) is None or need <= free:
         return
     raise TooManyColumns(columns, outputs, need, free, row_of_last_column(array))
 

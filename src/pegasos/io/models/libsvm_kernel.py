@@ -41,10 +41,10 @@ KERNELS = {
 NAMES = {theirs: ours for ours, (theirs, _) in KERNELS.items()}
 
 #: Features that a model may have unasked: an index is ten bytes of text at most, what reaches up to it much more.
-WIDEST = 2**24
+MAX_UNASKED_FEATURES = 2**24
 
 #: Support vectors with a larger share of their entries present are laid out densely.
-DENSE = 0.5
+MIN_DENSE_SHARE = 0.5
 
 
 # --- ours to theirs --------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def _read_vectors(
     narrow = np.int32 if max(len(data), width) < 2**31 else np.int64
     X: CSR = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
     X.eliminate_zeros()
-    return coef, X.toarray() if X.nnz >= DENSE * total * width else X, none
+    return coef, X.toarray() if X.nnz >= MIN_DENSE_SHARE * total * width else X, none
 
 
 def support_vectors(
@@ -213,7 +213,7 @@ def support_vectors(
         widest = max(widest, int(at[-1]) if len(at) else 0)
         if n_features is not None and widest > n_features:
             lines.refuse(f"index {widest} is beyond n_features={n_features}")
-        if n_features is None and widest > WIDEST:
+        if n_features is None and widest > MAX_UNASKED_FEATURES:
             lines.refuse(f"index {widest} asks for as many {what}; pass n_features={widest} if that is what is meant")
         seen += 1
         yield [lines.real(word, "coefficient") for word in words[:count]], at - 1, values

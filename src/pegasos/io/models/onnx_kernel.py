@@ -22,7 +22,7 @@ from pegasos.rows.views import Array, is_sparse
 from pegasos.util.arrays import DType
 
 #: A graph with its constants is one message of at most 2 GiB.
-LARGEST = 2**31 - 2**20
+MAX_GRAPH_BYTES = 2**31 - 2**20
 
 
 def model(estimator: SVC | SVR, number: DType) -> Any:
@@ -70,7 +70,7 @@ class _KernelGraph(Graph):
         vectors, coef, b = machine.vectors, machine.functions, machine.bias
         self.node("Cast", "X", result="x", to=self.onnx.TensorProto.DOUBLE)
         linear = machine.kernel.name == "linear" or not coef.shape[1]
-        if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > LARGEST:
+        if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > MAX_GRAPH_BYTES:
             raise ValueError(
                 f"{vectors.shape[0]} support vectors of {features} features exceed the 2 GiB that an ONNX model holds"
             )

@@ -34,7 +34,7 @@ PARTS = ("data", "indices", "indptr")
 NAMES = ("layout", "gamma", "lam", "fitted_shape", "multiclass")
 
 #: Columns that sparse support vectors may have: scoring lays eight of them out densely, 64 bytes a column.
-WIDEST = 2**25
+MAX_SPARSE_COLUMNS = 2**25
 
 
 def encode(estimator: SVC | SVR) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -188,8 +188,8 @@ def _typed(arrays: dict[str, Array], name: str, shape: tuple[str, ...]) -> tuple
 
 def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> CSR:
     count, columns = sizes["support"], sizes["features"]
-    if columns > WIDEST:
-        raise ValueError(f"n_features={columns}: sparse support vectors can have {WIDEST} columns at most")
+    if columns > MAX_SPARSE_COLUMNS:
+        raise ValueError(f"n_features={columns}: sparse support vectors can have {MAX_SPARSE_COLUMNS} columns at most")
     sizes["pointers"] = count + 1
     data = checked_array("support_vectors_.data", *_typed(arrays, "support_vectors_.data", ("entries",)), sizes)
     index = "int32"

@@ -32,14 +32,14 @@ from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count
 from pegasos.solvers.kernel.batch_perceptron_part import (
     CERTIFICATE_STEPS,
-    CLOSE,
+    LEVEL_REACHED,
     Numbers,
     PartState,
     SBPEnding,
     SBPResult,
     Window,
 )
-from pegasos.solvers.kernel.reasons import MET
+from pegasos.solvers.kernel.reasons import DUAL_MET
 from pegasos.solvers.kernel.smo_engine import SMOEngine
 from pegasos.util.fields import State, saved
 from pegasos.util.threads import dot, one_blas_thread
@@ -107,13 +107,15 @@ class SBPEngine(Engine[Coefficients]):
             return None
         doubt = INDEFINITE if self.indefinite and self.problem.doubt else self.problem.doubt
         reason = next((ending.reason for ending in endings if ending is not SBPEnding.REACHED), None)
-        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+        return f"{reason or DUAL_MET}; {doubt}" if doubt and reason != MAX_ITER else reason
 
     @property
     def goals(self) -> tuple[str, ...]:
         """The solution for a ν that was given; where there is no lower bound, the same words with the reason added."""
         doubts = {self.problem.doubt, INDEFINITE}
-        return CLOSE, *(f"{reached}; {doubt}" for reached in (CLOSE, MET) for doubt in sorted(doubts))
+        return LEVEL_REACHED, *(
+            f"{reached}; {doubt}" for reached in (LEVEL_REACHED, DUAL_MET) for doubt in sorted(doubts)
+        )
 
     def due(self, tol: float) -> bool:
         if self.scout is not None:

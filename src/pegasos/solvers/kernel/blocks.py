@@ -21,7 +21,7 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
-from pegasos.solvers.kernel.reasons import MET, Ending
+from pegasos.solvers.kernel.reasons import DUAL_MET, Ending
 from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
 
@@ -173,12 +173,12 @@ class BlockEngine(Engine[Coefficients]):
         if self.indefinite:
             return INDEFINITE
         reason, doubt = next((group.ending.reason for group in self.groups if group.ending), None), self.problem.doubt
-        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+        return f"{reason or DUAL_MET}; {doubt}" if doubt and reason != MAX_ITER else reason
 
     @property
     def goals(self) -> tuple[str, ...]:
         """Where there is no lower bound: that the dual value comes within ``tol`` of the primal one all the same."""
-        return (f"{MET}; {self.problem.doubt}",)
+        return (f"{DUAL_MET}; {self.problem.doubt}",)
 
     def due(self, tol: float) -> bool:
         if all(self._rests(group) for group in self.groups):

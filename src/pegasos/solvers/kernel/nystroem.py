@@ -41,14 +41,14 @@ CERTIFICATE_VALUES, EXACT_BOUND_VALUES = 1 << 16, 1 << 20
 EXTRA_OPERATIONS = 8
 
 #: The goal, whatever the gap of the exact problem is.
-REACHED = "the weights are within tol of the best ones in the span of the basis"
+SPAN_OPTIMUM_REACHED = "the weights are within tol of the best ones in the span of the basis"
 
 
 class PartEnding(NumberedReason):
     """Why a part is no longer worked on."""
 
     OPEN = 0
-    REACHED = 1, REACHED
+    REACHED = 1, SPAN_OPTIMUM_REACHED
     MAX_STEPS = 2, MAX_ITER
     SOLVER_STUCK = 3, "the linear solver came to rest above the tolerance"
 
@@ -193,7 +193,7 @@ class NystroemEngine(Engine[Coefficients]):
     @property
     def goals(self) -> tuple[str, ...]:
         """The optimum of the machine on the basis."""
-        return REACHED, f"{REACHED}; {self.problem.doubt}"
+        return SPAN_OPTIMUM_REACHED, f"{SPAN_OPTIMUM_REACHED}; {self.problem.doubt}"
 
     @property
     def restricted_gap(self) -> float:

@@ -23,7 +23,7 @@ from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
 from pegasos.solvers.kernel.working_set import newton_steps, select
-from pegasos.util.fields import State, saved
+from pegasos.util.fields import MAX_FINITE, State, saved
 
 #: Variables of the first working set, and of the largest.
 FIRST_WORKING_SET, MAX_WORKING_SET = 1024, 4096
@@ -59,8 +59,6 @@ STEPS_PER_CALL = 20_000
 
 #: Rounds in a row that may gain nothing but rounding errors.
 MAX_STALE_ROUNDS = 10
-
-MOST = float(np.finfo(float).max)
 
 
 class _Scalars(NamedTuple):
@@ -398,7 +396,7 @@ class SMOEngine(Engine[Coefficients]):
         alpha = saved(state, "gamma", (sum(sizes),))
         if not bool(np.all((alpha >= lo) & (alpha <= hi))):
             raise ValueError("state: 'gamma' has a value outside its bounds")
-        F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MOST, high=MOST)
+        F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MAX_FINITE, high=MAX_FINITE)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
         scalars = self._saved_scalars(state)
@@ -432,15 +430,15 @@ class SMOEngine(Engine[Coefficients]):
             "steps": (0, 2**62),
             "stale_rounds": (0, MAX_STALE_ROUNDS),
             "ending": (0, max(self.endings)),
-            "goal": (0.0, MOST),
-            "violation": (-np.inf, MOST),
-            "best": (-np.inf, MOST),
-            "objective": (-MOST, MOST),
+            "goal": (0.0, MAX_FINITE),
+            "violation": (-np.inf, MAX_FINITE),
+            "best": (-np.inf, MAX_FINITE),
+            "objective": (-MAX_FINITE, MAX_FINITE),
         }
         scalars = saved(state, "scalars", (parts, len(_Scalars._fields) + drift))
         for name, column in zip(_Scalars._fields, scalars.T, strict=False):
             low, high = limits[name]
-            finite = np.where(np.isposinf(column), MOST, column) if name in INFINITE_AT_FIRST else column.copy()
+            finite = np.where(np.isposinf(column), MAX_FINITE, column) if name in INFINITE_AT_FIRST else column.copy()
             saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=name in WHOLE)
-        saved({"scalars": scalars[:, -drift:].copy()}, "scalars", (parts, drift), low=0.0, high=MOST)
+        saved({"scalars": scalars[:, -drift:].copy()}, "scalars", (parts, drift), low=0.0, high=MAX_FINITE)
         return scalars

@@ -33,7 +33,7 @@ from pegasos.solvers.kernel.smo_engine import (
     VIOLATION_TARGET_SHARE,
 )
 from pegasos.solvers.kernel.working_set import newton_steps
-from pegasos.util.fields import State, saved
+from pegasos.util.fields import MAX_FINITE, State, saved
 
 #: Rows of a part, and of a pair of classes, up to which it is solved here: larger ones are solved by working sets.
 MAX_ROWS, MAX_PAIR_ROWS = 1024, 2048
@@ -247,10 +247,10 @@ class WholeSMOEngine(Engine[Coefficients]):
 
     def restore(self, state: State) -> None:
         """Go on from there; what is said of parts that are over is computed anew."""
-        parts, most = self.problem.n_parts, float(np.finfo(float).max)
-        alpha = saved(state, "gamma", self.alpha.shape, low=-most, high=most)
+        parts = self.problem.n_parts
+        alpha = saved(state, "gamma", self.alpha.shape, low=-MAX_FINITE, high=MAX_FINITE)
         self._check_feasible(alpha)
-        aim = saved(state, "aim", (parts,), low=0.0, high=most)
+        aim = saved(state, "aim", (parts,), low=0.0, high=MAX_FINITE)
         steps = saved(state, "steps", (parts,), low=0, high=2**62, whole=True).astype(np.int64)
         over = saved(state, "over", (parts,), low=PartEnding.OPEN, high=PartEnding.REACHED, whole=True).astype(np.int8)
         hard = saved(state, "hard", (None, 1 + len(_Hard._fields)))  # the part's number comes first

@@ -12,10 +12,10 @@ from pegasos.solvers.linear.lanes import GROUP, SINGLE_GROUP, LaneEngine, LaneGr
 from pegasos.util.fields import State, saved
 
 #: Relative gap down to which single precision is trusted to go.
-SINGLE = 1e-4
+MIN_SINGLE_GAP = 1e-4
 
 #: Largest curvature q of a row's dual problem, and range of ‖x‖², for which single precision is worth a try.
-STIFF, NORMS = 100.0, (1e-12, 1e12)
+MAX_SINGLE_CURVATURE, SINGLE_NORMS = 100.0, (1e-12, 1e12)
 
 
 class DualAscentEngine(LaneEngine[_core.Sdca]):
@@ -56,7 +56,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
             return False
         squares = problem.examples.squared_norms
         stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)
-        return stiffest <= STIFF and NORMS[0] <= float(squares.max()) <= NORMS[1]
+        return stiffest <= MAX_SINGLE_CURVATURE and SINGLE_NORMS[0] <= float(squares.max()) <= SINGLE_NORMS[1]
 
     def _lanes(self, single: bool) -> LaneGroups[_core.Sdca]:
         problem, self.single = self.problem, single
@@ -117,7 +117,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
         # or three times what is left at the end of the epoch; look closely when that promises success. Of many parts
         # some are late, and their certificate costs as much as some epochs.
-        hope = max(tol, SINGLE if self.single else 0.0) * (2.5 if self.problem.n_parts == 1 else 1.4)
+        hope = max(tol, MIN_SINGLE_GAP if self.single else 0.0) * (2.5 if self.problem.n_parts == 1 else 1.4)
         gap, loss = self.online()
         # Norms are computed only when it can be close. −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0),
         # and primal values change little between epochs that are near the end.
@@ -188,7 +188,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         if not rest.any():
             return False
         before, self.reached = self.reached, float(np.max(bounds.gap[rest] / bounds.primal[rest]))
-        return not 4 * SINGLE < self.reached < 0.7 * before
+        return not 4 * MIN_SINGLE_GAP < self.reached < 0.7 * before
 
     def _widen(self) -> None:
         """Go on from here in double precision."""

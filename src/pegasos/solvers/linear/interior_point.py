@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE, Options
+from pegasos.fit.engine import ROUNDING_REACHED, Options
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
@@ -32,11 +32,11 @@ from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear import newton
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import (
-    EAGER,
     LAPACK,
-    LOST,
+    MAX_FREE_MULTIPLICATIONS,
     NO_PROGRESS,
-    SHORT,
+    PRECISION_LOST,
+    STEPS_TOO_SHORT,
     Progress,
     regularisation,
 )
@@ -97,7 +97,7 @@ class InteriorPointEngine(Rehearsing):
 
     def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
-        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.n_parts <= EAGER
+        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.n_parts <= MAX_FREE_MULTIPLICATIONS
         self.goal = self.ACCURATE if self.cheap else 0.0
         self.boxes = [Boxes(problem, part) for part in range(problem.n_parts)]
         self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.n_parts)]
@@ -120,7 +120,7 @@ class InteriorPointEngine(Rehearsing):
         try:
             steps.step()
         except np.linalg.LinAlgError:
-            self.stalled = LOST
+            self.stalled = PRECISION_LOST
         # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
         if self.levels[part] and (steps.gap <= 0.01 * steps.loss or steps.steps >= self.MANY):
             self.levels[part] -= 1
@@ -158,9 +158,9 @@ class InteriorPointEngine(Rehearsing):
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.cheap else self.tol) * bounds.primal
         if self.done.all():
-            self.stalled = CLOSE
+            self.stalled = ROUNDING_REACHED
         if self.stalled is None and all(path.steps.length < 1e-8 for path in self.paths):
-            self.stalled = SHORT
+            self.stalled = STEPS_TOO_SHORT
         if not self.progress.note(bounds, self.done):
             self.stalled = self.stalled or NO_PROGRESS
         if self.eager:

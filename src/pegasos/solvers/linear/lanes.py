@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CHUNK
+from pegasos.fit.engine import ENTRIES_PER_CALL
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
@@ -52,7 +52,7 @@ class LaneGroups(Generic[S]):
         self.resting = [False] * len(self.solvers)
         entries = max(1, problem.examples.nnz // problem.examples.m)
         lanes = 1 if K == 1 else step
-        self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
+        self.rows_a_call = max(1, ENTRIES_PER_CALL // (entries * max(1, lanes // 4)))
         self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= MIN_THREADED_WORK else 1
 
     def parts(self) -> list[tuple[S, slice]]:

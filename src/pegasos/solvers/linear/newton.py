@@ -12,14 +12,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE
+from pegasos.fit.engine import ROUNDING_REACHED
 from pegasos.losses import Loss
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.line_search import backtracked
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
+from pegasos.solvers.linear.normal_equations import (
+    MAX_FREE_MULTIPLICATIONS,
+    NO_DESCENT,
+    STALLS,
+    Design,
+    regularisation,
+    solve_normal,
+)
 from pegasos.util.fields import Numbers, State, as_state, saved
 
 
@@ -188,12 +195,12 @@ class NewtonEngine(LinearEngine):
 
     @property
     def eager(self) -> bool:
-        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= EAGER
+        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= MAX_FREE_MULTIPLICATIONS
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
         if self.done.all():
-            self.stalled = CLOSE
+            self.stalled = ROUNDING_REACHED
         elif not (self.moved & ~self.done).any():
             self.stalled = NO_DESCENT
 

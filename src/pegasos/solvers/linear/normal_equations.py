@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cython_lapack
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE
+from pegasos.fit.engine import ROUNDING_REACHED
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array, Examples
@@ -18,15 +18,15 @@ from pegasos.util.fields import Numbers, State, saved
 #: Why an iteration cannot go on; a saved state holds the index.
 STALLS = (
     None,
-    LOST := "stalled: the normal equations lost all precision",
-    CLOSE,
-    SHORT := "stalled: the steps have become too short",
+    PRECISION_LOST := "stalled: the normal equations lost all precision",
+    ROUNDING_REACHED,
+    STEPS_TOO_SHORT := "stalled: the steps have become too short",
     NO_DESCENT := "stalled: no step decreases the objective any more",
     NO_PROGRESS := "stalled: iterations no longer close the gap",
 )
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds of work.
-EAGER = 2e7
+MAX_FREE_MULTIPLICATIONS = 2e7
 
 #: What the core factorises normal matrices with.
 LAPACK = _core.Lapack(cython_lapack.__pyx_capi__["dpotrf"])
