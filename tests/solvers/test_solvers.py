@@ -417,7 +417,7 @@ def test_second_order_sparse_equals_dense(loss, density):
 
 def test_interior_point_rehearses_long_problems(monkeypatch):
     """The first iterations go over a sample; what they find is the optimum of all rows."""
-    monkeypatch.setattr(InteriorPointEngine, "SAMPLE", 200)
+    monkeypatch.setattr(InteriorPointEngine, "MIN_SAMPLE_ROWS", 200)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = np.where(X @ [1.0, -1.0] + rng.normal(size=len(X)) > 0.3, 1.0, -1.0)

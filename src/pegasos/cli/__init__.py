@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    with contextlib.suppress(OSError):  # there is nobody left to tell
+    with contextlib.suppress(OSError):  # standard error is closed, too
         print(f"pegasos: {message}", file=sys.stderr, flush=True)
     return code
 

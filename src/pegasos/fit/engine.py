@@ -95,7 +95,7 @@ class Engine(Generic[M]):
 
     @property
     def eager(self) -> bool:
-        """Whether there is more to gain, by iterations so cheap that going on beyond ``tol`` costs nobody anything."""
+        """Whether there is more to gain, by iterations so cheap that those beyond ``tol`` take no noticeable time."""
         return False
 
     @property

@@ -279,7 +279,7 @@ class _Loop(Generic[M]):
     def _resume(self, file: CheckpointFile) -> bool:
         """Go on from what the file holds; False if there is none.
 
-        Arrays that nobody asks for are passed over. One that is new, and that files of before lack, is asked for only
+        Arrays of unknown names are passed over. One that is new, and that files of before lack, is asked for only
         where it is there, and has a default; see docs/architecture.md.
         """
         arrays = file.load()

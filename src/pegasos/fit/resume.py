@@ -107,7 +107,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
-#: Fits that are done but whose files stay for now, where somebody has asked for that.
+#: Fits that are done but whose files stay for now, inside ``kept_until``.
 _KEPT: ContextVar[list[CheckpointFile] | None] = ContextVar("_KEPT", default=None)
 
 

@@ -154,7 +154,7 @@ def is_mapped(array: object) -> bool:
 
 
 def in_memory(array: Array, name: str) -> Array:
-    """A copy that nobody else can write to, of an array that may lie in a file which is cut short meanwhile."""
+    """A private copy of an array that may lie in a mapped file; ValueError if the file is cut short meanwhile."""
     guard = _core.MappedGuard(array) if is_mapped(array) else None
     copy = np.array(array)
     if guard is not None and guard.torn:

@@ -12,7 +12,7 @@ import numpy as np
 from pegasos.util import control_groups
 from pegasos.util.arrays import Matrix
 
-#: Below this many bytes nobody asks how much there is: looking takes as long as a small fit.
+#: Below this many bytes the free memory is not looked up: that takes as long as a small fit.
 MIN_CHECKED_BYTES = 1 << 28
 #: Numbers that a fit keeps for each weight at its peak (measured). Sub-gradient methods keep more of a single output.
 _KEPT, _SUBGRADIENT, _SUBGRADIENT_OF_MANY = 4, 13, 7

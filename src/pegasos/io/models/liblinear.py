@@ -102,7 +102,7 @@ def read_liblinear(path: Path) -> LinearSVC | LinearSVR:
     """Read a model file of LIBLINEAR as a fitted estimator.
 
     It predicts as there. Of the training it knows the loss and the kind of intercept, not C; it has no certificate, and
-    ``fit`` and ``partial_fit`` start afresh. Safe on files from strangers.
+    ``fit`` and ``partial_fit`` start afresh. Safe on files from untrusted sources.
 
     Parameters
     ----------

@@ -137,8 +137,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model file that :func:`save` wrote.
 
-    Safe on files from strangers: no code runs, and everything is checked before it is used. What a stranger's file says
-    about its own certificate is what the stranger says.
+    Safe on files from untrusted sources: no code runs, and everything is checked before it is used. The certificate is
+    read as it was written, and is not computed again.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ LIBSVM_VIOLATION, LIKELY_VIOLATION = 1e-3, 0.1
 #: Up to so many variables of all parts, and steps for each variable, a problem is solved beyond its tolerance.
 EAGER_VARIABLES, EAGER_STEPS_PER_VARIABLE = 4000, 20
 
-#: Pair steps on a working set in one call of the core; a set that needs more is helped by Newton's method.
+#: Pair steps on a working set in one call of the core; after so many, Newton's method is tried on the set.
 STEPS_PER_CALL = 20_000
 
 #: Rounds in a row that may gain nothing but rounding errors.

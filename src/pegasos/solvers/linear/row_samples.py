@@ -18,7 +18,7 @@ from pegasos.util.fields import Numbers, State, as_state, saved
 SAMPLE_RATIO = 5
 
 
-def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
+def nested_samples(m: int, least: int, seed: int) -> list[Array | None]:
     """The rows of nested samples, none shorter than ``least``, the shortest last; None, for all rows, comes first."""
     sizes = []
     size = m
@@ -30,21 +30,23 @@ def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
     return [None, *(np.sort(shuffled[:size]) for size in sizes)]
 
 
-class Rehearsing(LinearEngine):
+class SampledEngine(LinearEngine):
     """An engine that iterates on each part of a problem in turn, first on its samples.
 
     A subclass says with ``iterate`` how, and with ``betas`` what has come of it.
     """
 
     #: The fewest rows of a sample, and the fewest for each column.
-    SAMPLE: int
-    PER_COLUMN: int
+    MIN_SAMPLE_ROWS: int
+    MIN_SAMPLE_ROWS_PER_COLUMN: int
 
     def __init__(self, problem: LinearProblem, seed: int) -> None:
         self.problem = problem
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
         self.done = np.zeros(problem.n_parts, dtype=bool)
-        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
+        self.samples = nested_samples(
+            problem.examples.m, max(self.MIN_SAMPLE_ROWS, self.MIN_SAMPLE_ROWS_PER_COLUMN * problem.examples.n), seed
+        )
         #: Which sample each part is at; 0: all rows.
         self.levels = [len(self.samples) - 1] * problem.n_parts
         self.zero = np.zeros(len(regularisation(problem)))

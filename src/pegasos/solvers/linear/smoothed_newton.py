@@ -33,7 +33,7 @@ from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.newton import newton_direction
 from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation
-from pegasos.solvers.linear.row_samples import Rehearsing
+from pegasos.solvers.linear.row_samples import SampledEngine
 from pegasos.util.fields import Numbers, State, saved
 
 
@@ -154,10 +154,10 @@ class Round:
         return low
 
 
-class SmoothedNewtonEngine(Rehearsing):
+class SmoothedNewtonEngine(SampledEngine):
     """Runs the rounds of each part of a problem in turn, problems of many rows on samples first."""
 
-    SAMPLE, PER_COLUMN = 2_000, 20
+    MIN_SAMPLE_ROWS, MIN_SAMPLE_ROWS_PER_COLUMN = 2_000, 20
 
     #: The relative gap at which a sample is left for the next larger one.
     SAMPLE_GAP = 0.03
