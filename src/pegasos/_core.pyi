@@ -201,7 +201,7 @@ def lasvm_extremes(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     rounding: float,
 ) -> tuple[int, int, bool]: ...
@@ -212,7 +212,7 @@ def lasvm_leave(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     inside: NDArray[np.bool_],
     high: float,
@@ -352,7 +352,7 @@ class WholeSMO:
         K: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
-        gamma: NDArray[np.float64],
+        alpha: NDArray[np.float64],
         part: int,
     ) -> int: ...
     def visit_pair(

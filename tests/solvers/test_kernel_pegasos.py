@@ -1,9 +1,11 @@
 """Kernel Pegasos: the decisions of the printed algorithm whatever the blocks, linear Pegasos, bounds, streams."""
 
 import pickle
+import re
 import signal
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import oracles as o
@@ -23,6 +25,7 @@ from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
 from pegasos.solvers import kernel_solver, resolve
+from pegasos.solvers.kernel.pegasos import Progress
 
 CODES = {"iid": 0, "fixed": 1, "permutation": 2}
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
@@ -34,6 +37,13 @@ every = pytest.mark.parametrize("loss", SCALAR, ids=repr)
 def batches(m, count, *, sampling="permutation", seed=0, k=1):
     orders = [_core.epoch_order(m, CODES[sampling], seed, e) for e in range(count)]
     return [order[s : s + k] for order in orders for s in range(0, m, k)]
+
+
+def test_progress_has_the_names_and_the_order_of_the_core():
+    header = Path(__file__).parents[2] / "cpp" / "pegasos" / "kernel" / "steps.hpp"
+    struct = re.search(r"struct PegasosProgress \{(.*?)\};", header.read_text(encoding="utf-8"), re.S)[1]
+    fields = [name for line in re.findall(r"double ([^;]+);", struct) for name in line.split(", ")]
+    assert fields == [number.name.lower() for number in Progress]
 
 
 def safe_t0(loss):
