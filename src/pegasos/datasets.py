@@ -219,7 +219,7 @@ def _unit_columns(X: Any, reference: Any) -> npt.NDArray[np.float32]:
 
 def _tf_idf(X: Any, reference: Any) -> Any:
     """Weigh word counts by the inverse document frequency in the training rows, then normalise the rows."""
-    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.feature_extraction.text import TfidfTransformer  # slow to import, and used by one dataset
 
     return TfidfTransformer().fit(reference).transform(X)
 
@@ -366,7 +366,7 @@ def _read(name: str, source: _Source, part: str) -> tuple[Any, npt.NDArray[Any]]
 
 def _parse(path: Path, n_features: int) -> tuple[sp.csr_matrix, npt.NDArray[np.float64]]:
     """Parse an xz-compressed svmlight file into canonical CSR with ``int32`` indices."""
-    from sklearn.datasets import load_svmlight_file
+    from sklearn.datasets import load_svmlight_file  # slow to import
 
     with lzma.open(path) as file:
         text = io.BytesIO(file.read())

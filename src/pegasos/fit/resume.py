@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Array]]:
 
 def write(path: str | os.PathLike[str], header: Header, arrays: dict[str, Array]) -> None:
     """Replace the file ``path`` by a checkpoint, atomically; OSError if that is impossible, the old one then stays."""
-    from safetensors.numpy import save
+    from safetensors.numpy import save  # only fits with a checkpoint need it
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
@@ -186,7 +186,7 @@ class CheckpointFile:
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     """A context manager around safetensors' reader."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError, safe_open  # only fits with a checkpoint need it
 
     with open(path, "rb"):  # its own errors do not name the file
         pass

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from pegasos.estimators.svc import SVC
+from pegasos.plots import SparsePathDisplay
 from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array
 from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs
@@ -327,6 +328,4 @@ class SparsePath:
         -------
         matplotlib Axes
         """
-        from pegasos.plots import SparsePathDisplay  # needs matplotlib
-
         return SparsePathDisplay.from_path(self, X, y, ax=ax).ax_

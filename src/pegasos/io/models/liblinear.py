@@ -58,6 +58,7 @@ def write_liblinear(estimator: Any, path: Path) -> None:
     See Also
     --------
     read_liblinear : The way back.
+    write_libsvm : Kernel machines, and linear ones as LIBSVM has them.
 
     Examples
     --------

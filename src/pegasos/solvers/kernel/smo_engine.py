@@ -226,7 +226,7 @@ class SMOEngine(Engine[Coefficients]):
     def judged(self, bounds: Bounds[Coefficients]) -> None:
         """Remember which parts are good enough, and the errors of the scores."""
         self.certified_at = self.work
-        self.good = bounds.gap <= self.tol * bounds.primal
+        self.good = bounds.within(self.tol)
         if bounds.score_error is not None:
             self.errors = bounds.score_error
 

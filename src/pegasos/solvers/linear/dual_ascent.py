@@ -171,7 +171,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
-        self.finished = bounds.gap <= self.tol * bounds.primal
+        self.finished = bounds.within(self.tol)
         if self.single and self._exhausted(bounds):
             self._widen()
             return

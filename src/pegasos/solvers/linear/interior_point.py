@@ -156,7 +156,7 @@ class InteriorPointEngine(SampledEngine):
         return self.cheap and not all(map(self._waits, range(self.problem.n_parts)))
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        self.done = bounds.gap <= (1e-16 if self.cheap else self.tol) * bounds.primal
+        self.done = bounds.within(1e-16 if self.cheap else self.tol)
         if self.done.all():
             self.stalled = ROUNDING_REACHED
         if self.stalled is None and all(path.steps.length < 1e-8 for path in self.paths):

@@ -198,7 +198,7 @@ class NewtonEngine(LinearEngine):
         return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= MAX_FREE_MULTIPLICATIONS
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        self.done = bounds.within(1e-16 if self.eager else self.tol)
         if self.done.all():
             self.stalled = ROUNDING_REACHED
         elif not (self.moved & ~self.done).any():

@@ -216,7 +216,7 @@ class SmoothedNewtonEngine(SampledEngine):
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.next_check = 2.0 * self.passes
-        self.done = bounds.gap <= self.tol * bounds.primal
+        self.done = bounds.within(self.tol)
         for now, done in zip(self.rounds, self.done, strict=True):
             if not done and now.gap <= self.tol * now.primal:
                 now.strict *= 0.1  # the gap is too wide only because Σ h u is not zero, as a free bias needs
