@@ -221,6 +221,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         engine = solver.engine(problem, options)
         self._warm(engine, problem, solver)
         user = self.callback
+        told: Callable[[Checkpoint, M], object] | None
         told = None if user is None else lambda checkpoint, model: user(tell(checkpoint, model))
         watch = Watch(told, bool(self.verbose), on_interrupt=self.on_interrupt)
         result = run(problem, engine, Limits(options.tol, max_iter, self.max_time), watch, file)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TextIO, cast
+from typing import Generic, Literal, NamedTuple, TextIO, cast
 
 import numpy as np
 
@@ -45,10 +45,10 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Watch(Generic[M]):
     """What is told of a fit and may end it: a callback, which is told of the best model too; progress lines; Ctrl-C."""
 
-    callback: Callable[[Checkpoint, Any], Any] | None = None
+    callback: Callable[[Checkpoint, M], object] | None = None
     verbose: bool = False
     stream: TextIO | None = None
     on_interrupt: Literal["raise", "keep"] = "raise"
@@ -76,7 +76,7 @@ def run(
     problem: Problem[M],
     engine: Engine[M],
     limits: Limits,
-    watch: Watch,
+    watch: Watch[M],
     file: CheckpointFile | None = None,
 ) -> Result[M]:
     """Advance ``engine`` until a certificate is good enough or a limit is reached.
@@ -134,7 +134,7 @@ class _Loop(Generic[M]):
         problem: Problem[M],
         engine: Engine[M],
         limits: Limits,
-        watch: Watch,
+        watch: Watch[M],
         file: CheckpointFile | None = None,
     ) -> None:
         self.problem, self.engine, self.limits, self.watch, self.file = problem, engine, limits, watch, file
@@ -321,8 +321,8 @@ class _Loop(Generic[M]):
             reason=reason,
             epochs=last.epochs,
             seconds=self._seconds(),
-            primal_per_class=cast(Any, best.primal),  # kept as they are
-            dual_per_class=cast(Any, self.dual),
+            primal_per_class=cast(tuple[float, ...], best.primal),  # kept as they are
+            dual_per_class=cast(tuple[float, ...], self.dual),
             goal_reached=not self.converged and reason in self.engine.goals,
             restricted_gap=self.engine.restricted_gap,
         )

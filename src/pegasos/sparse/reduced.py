@@ -14,7 +14,7 @@ lost much of that to others of its batch is left for a later one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def reduced_set(
     V: Matrix,
     alpha: Array,
     gamma: float,
-    starts: Any,
+    starts: Matrix,
     inner: Array,
     n: int,
     *,

@@ -19,7 +19,7 @@ from pegasos.estimators.svc import SVC
 from pegasos.kernels import functions
 from pegasos.kernels.expansion import Expansion, vectors_of
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import NativeRows, SubsetRows, provider
+from pegasos.kernels.gram import NativeRows, Provider, SubsetRows, provider
 from pegasos.kernels.pairs import PairMachine, lines_of_pair
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
@@ -250,7 +250,7 @@ class Reference:
             return np.full(len(rows), p)
         return lines_of_pair(self.codes[rows], *self.pairs.parts.pair(p))
 
-    def part(self, pair: Pair) -> Any:
+    def part(self, pair: Pair) -> Provider:
         """Kernel rows of a pair."""
         return self.rows if len(pair.rows) == self.m else SubsetRows(self.rows, pair.rows)
 

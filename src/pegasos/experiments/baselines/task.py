@@ -85,7 +85,7 @@ class Task:
             self._check(reference)
             self.reference = reference
 
-    def _check(self, reference: Any) -> None:
+    def _check(self, reference: SVC) -> None:
         fitted_on = tuple(getattr(reference, "shape_fit_", ()))
         if fitted_on != self.X.shape:
             raise ValueError(f"the reference was fitted on rows of shape {fitted_on}, but X has {self.X.shape}")
@@ -119,7 +119,7 @@ class Task:
         """An empty basis over the rows."""
         return Basis(self.X, self.kernel, min(capacity, self.m), self.threads)
 
-    def on_rows(self, method: str, rows: Array, coef: Array, bias: float, **details: Any) -> Expansion:
+    def on_rows(self, method: str, rows: Array, coef: Array, bias: float, **details: object) -> Expansion:
         """A result whose points are rows; equal rows are one, and those of coefficient zero are left out."""
         distinct, back = np.unique(rows, return_inverse=True)
         total = np.bincount(back, weights=coef, minlength=len(distinct))
@@ -129,7 +129,7 @@ class Task:
             method, self.kernel, self.X[distinct], total[used], float(bias), self.classes, self.m, distinct, details
         )
 
-    def on_points(self, method: str, points: Matrix, coef: Array, bias: float, **details: Any) -> Expansion:
+    def on_points(self, method: str, points: Matrix, coef: Array, bias: float, **details: object) -> Expansion:
         """A result of new points."""
         return Expansion(method, self.kernel, points, coef, float(bias), self.classes, self.m, None, details)
 
@@ -137,7 +137,7 @@ class Task:
         """The bias of the least hinge loss for scores without one."""
         return best_bias(Hinge().scalar(), scores, self.y, np.ones(self.m))
 
-    def chosen_rows(self, name: str, value: Any) -> Array:
+    def chosen_rows(self, name: str, value: object) -> Array:
         """The rows that "all" or "support" mean; ``name`` is the parameter that says so."""
         if value not in ("all", "support"):
             raise ValueError(f"{name}={value!r} is neither 'all' nor 'support'")

@@ -14,6 +14,7 @@ so far both points are kept, to be mixed with the current one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ class BiasSearchEngine(LinearEngine):
         self.round_ends, self.length = map(float, saved(state, "round", (2,)))
 
 
-def _crossing(one: Any, other: Any) -> float:
+def _crossing(one: Sequence[float] | Array, other: Sequence[float] | Array) -> float:
     """The height at which a falling and a rising line meet."""
     (height, slope), (across, steep) = one, other
     return float((height * steep - across * slope) / (steep - slope))
