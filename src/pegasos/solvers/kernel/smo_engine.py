@@ -22,6 +22,7 @@ from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coeffic
 from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
+from pegasos.solvers.kernel.smo_part import MAX_STALE_ROUNDS, SMOPart, saved_scalars
 from pegasos.solvers.kernel.working_set import newton_steps, select
 from pegasos.util.fields import MAX_FINITE, State, saved
 
@@ -57,26 +58,6 @@ EAGER_VARIABLES, EAGER_STEPS_PER_VARIABLE = 4000, 20
 #: Pair steps on a working set in one call of the core; after so many, Newton's method is tried on the set.
 STEPS_PER_CALL = 20_000
 
-#: Rounds in a row that may gain nothing but rounding errors.
-MAX_STALE_ROUNDS = 10
-
-
-class _Scalars(NamedTuple):
-    """The numbers of a part in a saved state, in the order of its columns; those of ``Drift`` follow."""
-
-    size: float
-    steps: float
-    stale_rounds: float
-    ending: float
-    goal: float
-    violation: float
-    best: float
-    objective: float
-
-
-#: The columns of ``_Scalars`` that hold whole numbers, and those that are infinite until they are known.
-WHOLE, INFINITE_AT_FIRST = ("size", "steps", "stale_rounds", "ending"), ("violation", "best")
-
 
 class _Counts(NamedTuple):
     """The numbers of the engine in a saved state, in their order."""
@@ -85,46 +66,6 @@ class _Counts(NamedTuple):
     work: float
     certified_at: float
     indefinite: float
-
-
-class _State:
-    """Where the solution of one part is.
-
-    ``alpha`` are the dual variables, signed: y_i times LIBSVM's α_i. Each lies between ``part.lo`` and ``part.hi``, and
-    their sum is zero. ``F`` are the scores of all rows, without a bias.
-    """
-
-    def __init__(self, part: Part, size: int, goal: float) -> None:
-        self.part = part
-        self.alpha, self.F = np.zeros(part.size), np.zeros(part.m)
-        self.working = np.zeros(0, dtype=np.int64)
-        self.size, self.goal, self.violation, self.best = size, goal, np.inf, np.inf
-        self.steps, self.stale_rounds, self.ending = 0, 0, Ending.OPEN
-        self.objective = 0.0
-        self.drift = Drift()
-
-    @property
-    def whole(self) -> bool:
-        """Whether a working set holds all variables that can move."""
-        return bool(np.count_nonzero(self.part.lo < self.part.hi) <= self.size)
-
-    @property
-    def rests(self) -> bool:
-        """Whether there is nothing to do for now."""
-        return self.ending is not Ending.OPEN or self.violation <= self.goal
-
-    def scalars(self) -> Array:
-        """All that is not an array, for a saved state."""
-        own = _Scalars(*(getattr(self, name) for name in _Scalars._fields))
-        return np.array([*own, *self.drift.numbers])
-
-    def set_scalars(self, numbers: Array) -> None:
-        """Take over what ``scalars`` has saved."""
-        own = _Scalars(*numbers[: len(_Scalars._fields)].tolist())
-        self.size, self.steps, self.stale_rounds = int(own.size), int(own.steps), int(own.stale_rounds)
-        self.ending, self.goal, self.violation = Ending(int(own.ending)), own.goal, own.violation
-        self.best, self.objective = own.best, own.objective
-        self.drift = Drift(numbers[len(_Scalars._fields) :].copy())
 
 
 class SMOEngine(Engine[Coefficients]):
@@ -137,7 +78,7 @@ class SMOEngine(Engine[Coefficients]):
         self.problem, self.fixed, tol = problem, working_set is not None, options.tol
         self.tol, self.max_steps = tol, options.max_steps
         self.states = [
-            _State(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
+            SMOPart(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
         ]
         self.indefinite = False
         self.whole = True  # whether the scores are those of the dual variables: not after an interrupt in a round
@@ -253,7 +194,7 @@ class SMOEngine(Engine[Coefficients]):
             if state.violation <= least:
                 state.ending = Ending.STALLED
 
-    def _refresh(self, k: int, state: _State) -> None:
+    def _refresh(self, k: int, state: SMOPart) -> None:
         """Recompute the scores in double precision, after making the variables feasible."""
         state.alpha = state.part.feasible(state.alpha)
         coef = state.part.coefficients(state.alpha)
@@ -264,7 +205,7 @@ class SMOEngine(Engine[Coefficients]):
         self._added(k, state, support, coef[support], single=False)
         self._block = None
 
-    def _added(self, k: int, state: _State, rows: Array, changes: Array, *, single: bool) -> None:
+    def _added(self, k: int, state: SMOPart, rows: Array, changes: Array, *, single: bool) -> None:
         """Add to the bound of the scores' rounding errors what changes of some coefficients have contributed.
 
         Certificates of parts with few kernel values use no running scores, and need no bound.
@@ -291,7 +232,7 @@ class SMOEngine(Engine[Coefficients]):
             self.first += 1
         return self.first if self.first < len(self.states) else None
 
-    def _round(self, k: int, state: _State) -> None:
+    def _round(self, k: int, state: SMOPart) -> None:
         part = state.part
         g = part.t - state.F[part.row]
         up, low = state.alpha < part.hi, state.alpha > part.lo
@@ -312,7 +253,7 @@ class SMOEngine(Engine[Coefficients]):
             state.size *= 2
         state.working = working
 
-    def _solve(self, k: int, state: _State, working: Array, g: Array, whole: bool) -> None:
+    def _solve(self, k: int, state: SMOPart, working: Array, g: Array, whole: bool) -> None:
         """Solve the dual over a working set, and bring the scores up to date."""
         part, rows = state.part, self.problem.rows(k)
         K, count = self._values(k, working, rows), len(working)
@@ -399,7 +340,7 @@ class SMOEngine(Engine[Coefficients]):
         F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MAX_FINITE, high=MAX_FINITE)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
-        scalars = self._saved_scalars(state)
+        scalars = saved_scalars(state, parts, max(self.endings))
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
         counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, high=2**62, whole=True))
         kept = np.split(working, np.cumsum(lengths)[:-1])
@@ -421,24 +362,3 @@ class SMOEngine(Engine[Coefficients]):
         self.indefinite = bool(counts.indefinite)
         self._block = self._diagonal = None
         self.first = 0
-
-    def _saved_scalars(self, state: State) -> Array:
-        """Those of all parts, a row for each, checked."""
-        parts, drift = self.problem.n_parts, len(Drift().numbers)
-        limits: dict[str, tuple[float, float]] = {
-            "size": (4, 2**20),
-            "steps": (0, 2**62),
-            "stale_rounds": (0, MAX_STALE_ROUNDS),
-            "ending": (0, max(self.endings)),
-            "goal": (0.0, MAX_FINITE),
-            "violation": (-np.inf, MAX_FINITE),
-            "best": (-np.inf, MAX_FINITE),
-            "objective": (-MAX_FINITE, MAX_FINITE),
-        }
-        scalars = saved(state, "scalars", (parts, len(_Scalars._fields) + drift))
-        for name, column in zip(_Scalars._fields, scalars.T, strict=False):
-            low, high = limits[name]
-            finite = np.where(np.isposinf(column), MAX_FINITE, column) if name in INFINITE_AT_FIRST else column.copy()
-            saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=name in WHOLE)
-        saved({"scalars": scalars[:, -drift:].copy()}, "scalars", (parts, drift), low=0.0, high=MAX_FINITE)
-        return scalars

@@ -28,10 +28,10 @@ from pegasos.solvers.kernel.reasons import STALLED
 from pegasos.solvers.kernel.smo_engine import (
     EAGER_STEPS_PER_VARIABLE,
     EAGER_VARIABLES,
-    MAX_STALE_ROUNDS,
     STEPS_PER_CALL,
     VIOLATION_TARGET_SHARE,
 )
+from pegasos.solvers.kernel.smo_part import MAX_STALE_ROUNDS
 from pegasos.solvers.kernel.working_set import newton_steps
 from pegasos.util.fields import MAX_FINITE, State, saved
 
