@@ -262,11 +262,13 @@ class Reference:
             return self.rows.approximate(pair.support, pair.coef, rows)
         return self.rows.exact(pair.support, pair.coef, rows)
 
-    def compressed(self, support: Array, table: Array, biases: Sequence[float] | Array) -> SVC:
+    def compressed(
+        self, support: Array, table: Array, biases: Sequence[float] | Array, points: Matrix | None = None
+    ) -> SVC:
         """A fitted SVC with the support vectors ``support``, row numbers, and for each function the bias.
 
         The coefficients have a line for each function, or, of several classes in pairs, stand as ``kernels/pairs.py``
-        says.
+        says. ``points`` are vectors in place of the rows, one for each.
         """
         sizes = np.bincount(self.codes[support], minlength=len(self.classes))
         order = np.argsort(self.codes[support], kind="stable")
@@ -275,7 +277,7 @@ class Reference:
         out = _shell(self.model, self.shell.n_jobs)
         out.__dict__.update({k: v for k, v in vars(self.shell).items() if k.endswith("_in_")})
         out.classes_, out.class_weight_ = self.classes, np.asarray(self.model.class_weight_, dtype=np.float64)
-        vectors = vectors_of(self.kernel, self.X, support)
+        vectors = vectors_of(self.kernel, self.X, support) if points is None else points[order]
         out._keep(Expansion(self.kernel, vectors, table, bias, sizes, support, ties))
         out.shape_fit_, out.fit_status_ = self.X.shape, 0
         out.n_iter_ = np.ones(len(biases), dtype=np.int32)

@@ -9,17 +9,16 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from pegasos.estimators.svc import SVC
 from pegasos.experiments.baselines.basis import Basis
-from pegasos.kernels import functions
+from pegasos.kernels import expansion, functions
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.losses import Hinge
 from pegasos.problems.feasible import best_bias
 from pegasos.rows.labels import class_labels
-from pegasos.rows.views import Array, encode_labels, is_sparse
+from pegasos.rows.views import Array, encode_labels
 from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
@@ -229,18 +228,13 @@ class Expansion:
         model = SVC(kernel=k.name, gamma=k.gamma, coef0=k.coef0, degree=k.degree)
         # SVC lays out its support vectors by class; the sign of a coefficient says whose it is.
         order = np.argsort(self.coef > 0, kind="stable")
-        coef = self.coef[order][None]
-        model.support_ = (np.arange(self.size) if self.rows is None else self.rows[order]).astype(np.int32)
-        model.support_vectors_ = self.vectors[order]
-        model.dual_coef_ = sparse.csr_matrix(coef) if is_sparse(self.vectors) else coef
-        model.intercept_ = np.array([self.bias])
-        positive = int(np.count_nonzero(self.coef > 0))
-        model.n_support_ = np.array([self.size - positive, positive], dtype=np.int32)
+        numbers = np.arange(self.size) if self.rows is None else self.rows[order]
+        sizes, bias = np.bincount(self.coef > 0, minlength=2), np.array([self.bias])
+        model._keep(expansion.Expansion(k, self.vectors[order], self.coef[order][None], bias, sizes, numbers))
         model.classes_, model.class_weight_ = self.classes, np.ones(2)
         model.n_features_in_ = int(self.vectors.shape[1])
         model.shape_fit_ = (self.n_samples, model.n_features_in_)
-        model.fit_status_, model._gamma = 0, k.gamma
-        model.n_iter_ = np.ones(1, dtype=np.int32)
+        model.fit_status_, model.n_iter_ = 0, np.ones(1, dtype=np.int32)
         return model
 
 
