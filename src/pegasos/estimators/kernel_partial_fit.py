@@ -21,7 +21,7 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array, is_sparse
 from pegasos.solvers import Pegasos
-from pegasos.solvers.kernel.blocks import BLOCK_ROWS, ORDERS
+from pegasos.solvers.kernel.blocks import BLOCK_ROWS
 from pegasos.solvers.kernel.pegasos import Progress
 from pegasos.solvers.units import Units
 from pegasos.util.arrays import CSR, Matrix
@@ -151,7 +151,7 @@ class KernelStream(RowStream):
     ) -> tuple[Array, PieceSums]:
         """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
         m, rows, parts = int(problem.X.shape[0]), problem.rows(0), problem.parts
-        order = _core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0)
+        order = _core.epoch_order(m, options.kernel_sampling(), seed, 0)
         size = min(int(options.batch_size), m)
         long = size > BLOCK_ROWS
         block = size if long else BLOCK_ROWS // size * size

@@ -40,9 +40,6 @@ REFRESH_EPOCHS, MAX_INDEFINITE_EPOCHS = 50, 10
 #: How a group of parts can end.
 ENDINGS = (Ending.OPEN, Ending.MAX_STEPS, Ending.STALLED, Ending.INDEFINITE)
 
-#: How the core numbers the orders of an epoch.
-ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
-
 
 def by_name(scalars: Array, names: Sequence[str]) -> Any:
     """The entries of ``scalars`` as attributes with these names: a view, so what is assigned lands in the array."""
@@ -133,7 +130,7 @@ class BlockEngine(Engine[Coefficients]):
         batch_size: int = 1,
     ) -> None:
         self.problem, self.states, self.tol, self.max_epochs = problem, states, tol, max_epochs
-        self.order, self.seed = ORDERS[sampling], seed
+        self.sampling, self.seed = sampling, seed
         #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
         self.wide = batch_size > BLOCK_ROWS
         self.block = batch_size if self.wide else BLOCK_ROWS // batch_size * batch_size
@@ -252,7 +249,7 @@ class BlockEngine(Engine[Coefficients]):
     def _block(self, group: _Group) -> int:
         """Visit the next rows of all parts that are not finished; the kernel values used."""
         if group.drawn is None or group.drawn[0] != group.epoch:
-            order = _core.epoch_order(group.m, self.order, self.seed, group.epoch)
+            order = _core.epoch_order(group.m, self.sampling, self.seed, group.epoch)
             group.drawn = group.epoch, order
         at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
         rows = self.problem.rows(group.parts[0])
