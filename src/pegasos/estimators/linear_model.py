@@ -70,7 +70,7 @@ class LinearModel(Estimator):
     # --- fitting -----------------------------------------------------------------------------------------------------
 
     def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> LinearProblem:
-        check_weights_fit(data.array, outputs, solvers.resolve(self.solver))
+        check_weights_fit(data.array, outputs, solvers.resolve(self.solver).numbers_per_weight(outputs))
         total = float(data.m if weight is None else weight.sum())
         lam = self._lam(total)
         return LinearProblem(

@@ -57,6 +57,10 @@ class Solver:
             accepted = ", ".join(("feature", *self.intercepts))
             raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
 
+    def numbers_per_weight(self, outputs: int) -> int:
+        """Numbers that a fit keeps for each weight at its peak (measured): columns that need too many are refused."""
+        return 4
+
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         """A fresh engine for ``problem``."""
         raise NotImplementedError

@@ -120,6 +120,9 @@ class SubgradientSolver(Solver):
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
+    def numbers_per_weight(self, outputs: int) -> int:
+        return 13 if outputs == 1 else 7
+
     def radius(self, problem: Problem[M], lam: float) -> float:
         """That of the ball which holds the weights of all parts; 0: they are not projected."""
         return projection_radius(lam, float(problem.at_zero().max())) if self.projection else 0.0
