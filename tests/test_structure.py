@@ -88,6 +88,19 @@ def test_imports_point_down(name):
             assert LEVEL[other] < LEVEL[me], f"{name} must not import {other}"
 
 
+def test_imports_inside_functions_dodge_nothing():
+    """Modules of the house are imported at the top; commands alone import them late, for their arguments come first."""
+    for name, path in NAMES.items():
+        if room_of(name) == "cli":
+            continue
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        for function in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, functions)):
+            for node in ast.walk(function):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                assert not [n for n in names if n.split(".")[0] == "pegasos"], f"{name} imports inside a function"
+
+
 def test_no_import_goes_round():
     """Packages whose names are lazy count as what is imported from them."""
     graph = {name: {other for other in own(path) if other not in ("", "_core", name)} for name, path in NAMES.items()}
@@ -104,6 +117,11 @@ def test_no_import_goes_round():
 
     for name in sorted(graph):
         visit(name)
+
+
+def test_tests_mirror_the_packages():
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages == {room for room in LEVEL if (ROOT / "tests" / room).is_dir()}
 
 
 CORE_FILES = sorted((ROOT / "cpp" / "pegasos").rglob("*.?pp"))
@@ -146,7 +164,9 @@ def test_what_every_command_imports_first_is_light():
     files = [
         SOURCE / "cli" / f"{name}.py" for name in ("__init__", "_parser", "_arguments", "_train_arguments", "report")
     ]
-    for path in [*files, *(SOURCE / "_report").glob("*.py"), SOURCE / "report/record.py", SOURCE / "util/numbers.py"]:
+    report = sorted((SOURCE / "report").glob("*.py"))
+    assert report
+    for path in [*files, *report, SOURCE / "util/numbers.py"]:
         assert not [name for name in imports(path) if name.split(".")[0] in heavy], path.name
 
 

@@ -307,7 +307,7 @@ def lasvm_extremes(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     rounding: float,
 ) -> tuple[int, int, bool]: ...
@@ -318,7 +318,7 @@ def lasvm_leave(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     inside: NDArray[np.bool_],
     high: float,
@@ -458,7 +458,7 @@ class WholeSMO:
         K: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
-        gamma: NDArray[np.float64],
+        alpha: NDArray[np.float64],
         part: int,
     ) -> int: ...
     def visit_pair(
@@ -577,7 +577,7 @@ class MappedGuard:
     @property
     def torn(self) -> bool: ...
 
-def epoch_order(rows: int, sampling: int, seed: int, epoch: int, chunk: int = 1) -> NDArray[np.int64]: ...
+def epoch_order(rows: int, sampling: str, seed: int, epoch: int, chunk: int = 1) -> NDArray[np.int64]: ...
 def simplex_qp(
     H: NDArray[np.float64], b: NDArray[np.float64], start: NDArray[np.float64], tolerance: float, steps: int
 ) -> NDArray[np.float64]: ...

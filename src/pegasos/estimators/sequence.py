@@ -351,9 +351,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
     def _weights(self) -> Array:
         """The weights as the core wants them, made anew if ``coef_`` or ``transitions_`` are others."""
         check_is_fitted(self, "coef_")
-        flat = self._flat
-        if flat is not None and self.coef_.base is flat and self.transitions_.base is flat:
-            return flat
+        if self._flat is not None and all(part.base is self._flat for part in (self.coef_, self.transitions_)):
+            return self._flat
         W = np.concatenate([self.coef_.ravel(), self.transitions_.ravel(), np.zeros(PADDING)])
         self.coef_, self.transitions_ = self._parts(W, *self.coef_.shape)
         self._flat = W

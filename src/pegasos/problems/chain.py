@@ -31,7 +31,7 @@ from pegasos.problems.grammar import Grammar
 from pegasos.rows.sequences import Sequences
 from pegasos.util.arrays import Array
 from pegasos.util.digests import digest
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 ChainLoss = Literal["hinge", "log"]
 
@@ -232,7 +232,7 @@ class ChainProblem:
 
     def saved_weights(self, state: Mapping[str, object], name: str) -> Array:
         """Weights of a saved state."""
-        W = saved(state, name, (self.size,), low=-LARGEST, high=LARGEST)
+        W = saved(state, name, (self.size,), low=-MAX_FINITE, high=MAX_FINITE)
         if bool(W[-PADDING:].any()):
             raise ValueError(f"state: {name!r} should end in zeros")
         return W

@@ -18,10 +18,10 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.planes import MAX_EXACT, Planes, plane_arrays, planes_of
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array
-from pegasos.solvers.base import ORDERS, check_count
+from pegasos.solvers.base import check_count
 from pegasos.solvers.structured.base import OracleEngine, OracleSolver
 from pegasos.solvers.structured.block import Block
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Rows visited at a time in a pass over the planes that are kept.
 CACHED_ROWS = 256
@@ -46,7 +46,7 @@ class BlockFrankWolfeEngine(OracleEngine):
         self.order = self._order()
 
     def _order(self) -> Array:
-        return _core.epoch_order(len(self.rows), ORDERS["permutation"], self.seed, self.passes)
+        return _core.epoch_order(len(self.rows), "permutation", self.seed, self.passes)
 
     @property
     def _cycle(self) -> int:
@@ -181,7 +181,7 @@ class BlockFrankWolfeEngine(OracleEngine):
             block.alpha[0] = true[k]
             block.unused[1:] = unused[first : first + len(block) - 1]
             first += len(block) - 1
-        self.w = saved(state, "w", (self.problem.size,), low=-LARGEST, high=LARGEST)
+        self.w = saved(state, "w", (self.problem.size,), low=-MAX_FINITE, high=MAX_FINITE)
         self.passes = int(saved(state, "passes", (1,), low=0, high=1e15, whole=True)[0])
         self.at = int(saved(state, "at", (1,), low=0, high=count - 1, whole=True)[0])
         self.gap, self.dual, self.next_check = (float(saved(state, k, (1,))[0]) for k in ("gap", "dual", "check"))

@@ -14,13 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos.fit.engine import CLOSE, Engine, Options
+from pegasos.fit.engine import ROUNDING_REACHED, Engine, Options
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.chain import ChainModel, ChainProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.base import check_count
 from pegasos.solvers.structured.chain_base import ChainSolver
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Share of the expected decrease that a step must bring, and how often it is halved: then only rounding is left.
 ARMIJO, MAX_HALVINGS = 1e-4, 30
@@ -74,7 +74,7 @@ class ChainLbfgsEngine(Engine[ChainModel]):
                 break
             step *= 0.5
         else:
-            self.stalled = CLOSE
+            self.stalled = ROUNDING_REACHED
             return
         self._keep(W - self.W, found[1] - gradient)
         self.W, self.current = W, found
@@ -127,7 +127,7 @@ class ChainLbfgsEngine(Engine[ChainModel]):
         self.passes = int(saved(state, "passes", (1,), low=0, high=1e15, whole=True)[0])
         self.current = None
         if "value" in state:
-            self.current = float(saved(state, "value", (1,), low=-LARGEST, high=LARGEST)[0]), weights("gradient")
+            self.current = float(saved(state, "value", (1,), low=-MAX_FINITE, high=MAX_FINITE)[0]), weights("gradient")
         count = sum(f"s{k}" in state for k in range(self.memory))
         self.pairs = [(weights(f"s{k}"), weights(f"y{k}")) for k in range(count)]
         if any(float(np.vdot(s, y)) <= 0 for s, y in self.pairs):

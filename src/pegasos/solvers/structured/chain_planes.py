@@ -14,7 +14,7 @@ from pegasos.problems.chain import ChainModel, ChainProblem, Labellings
 from pegasos.rows.views import Array
 from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Relative gap below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
@@ -112,7 +112,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
         alpha = saved(state, "alpha", (len(rows),), low=0, high=1)
         unused = saved(state, "unused", (len(rows),), low=0, high=1e15, whole=True)
         W = p.saved_weights(state, "W")
-        passes, at, gap, loss, check, exact = saved(state, "numbers", (6,), low=-1, high=LARGEST).tolist()
+        passes, at, gap, loss, check, exact = saved(state, "numbers", (6,), low=-1, high=MAX_FINITE).tolist()
         if exact:
             self.core.set_double()
         self.core.add(rows, labels, alpha, unused)

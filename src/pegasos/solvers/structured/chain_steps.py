@@ -21,10 +21,14 @@ from pegasos.problems.chain import ChainModel, ChainProblem, Labellings
 from pegasos.solvers.base import drawn_order
 from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Epochs of a window at most: the labellings of all of them are kept.
 MAX_WINDOW = 64
+
+
+#: For the log loss the first step is at most one over this.
+LOG_STEPS = 10.0
 
 
 class ChainStepsEngine(Engine[ChainModel]):
@@ -79,7 +83,7 @@ class ChainStepsEngine(Engine[ChainModel]):
         V, U = (p.saved_weights(state, name) for name in ("V", "U"))
         rows = saved(state, "rows", (None,), low=0, high=p.n - 1, whole=True)
         labels = saved(state, "labels", (None,), low=0, high=p.labels - 1, whole=True)
-        progress = saved(state, "progress", (6,), low=-LARGEST, high=LARGEST)
+        progress = saved(state, "progress", (6,), low=-MAX_FINITE, high=MAX_FINITE)
         visits = saved(state, "visits", (p.n,), low=0, high=1e15)
         if bool(np.any(visits[rows.astype(np.int64)] < 1)):
             raise ValueError("state: labellings of sequences that were not visited")
@@ -114,7 +118,7 @@ MEANS = {"last": "none", "average": "all", "suffix": "window"}
 
 @dataclass(frozen=True)
 class ChainPegasos(ChainSolver):
-    """:class:`Pegasos` on linear chains. ``t0="auto"`` is the number of sequences."""
+    """:class:`Pegasos` on linear chains; ``t0="auto"`` is the number of sequences, for the log loss 10·C times it."""
 
     options: Pegasos
     name: ClassVar[str] = "pegasos"
@@ -132,12 +136,19 @@ class ChainPegasos(ChainSolver):
             options,
             rule="pegasos",
             mean=MEANS[o.output],
-            t0=float(problem.n if o.t0 == "auto" else o.t0),
+            t0=self._t0(problem),
             radius=o.radius(problem, problem.lam),
             batch_size=int(o.batch_size),
             sampling=drawn_order(o, o.sampling, "sequences"),
         )
         return ChainStepsEngine(problem, steps, mean=o.output != "last")
+
+    def _t0(self, problem: ChainProblem) -> float:
+        """The first step, 1/(λ·t0), is C for the hinge loss; the log loss, which is smooth, bears no more than 0.1."""
+        if self.options.t0 != "auto":
+            return float(self.options.t0)
+        C = 1.0 / (problem.lam * problem.total)
+        return problem.n * (max(1.0, LOG_STEPS * C) if problem.loss == "log" else 1.0)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pegasos.fit.engine import Engine
 from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.rows.views import Array
 from pegasos.solvers.bundle import Bundle
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 
 class Height(Protocol):
@@ -152,8 +152,8 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes.contents = self.problem.cuts_of(of["cut."])
         if len(planes.contents) != count:
             raise ValueError(f"state: {len(planes.contents)} planes with {count} heights")
-        planes.heights = saved(state, "heights", (count,), low=-LARGEST, high=LARGEST)
-        planes.gram = saved(state, "gram", (count, count), low=-LARGEST, high=LARGEST)
+        planes.heights = saved(state, "heights", (count,), low=-MAX_FINITE, high=MAX_FINITE)
+        planes.gram = saved(state, "gram", (count, count), low=-MAX_FINITE, high=MAX_FINITE)
         planes.alpha = saved(state, "alpha", (count,), low=0, high=1 + 1e-9)
         planes.unused = saved(state, "unused", (count,), low=0, high=1e15, whole=True).astype(int)
         self.best = self.problem.model_of(of["best."])

@@ -13,10 +13,16 @@ from pegasos.util.fields import saved
 
 
 class StagedEngine(Engine[M]):
-    """Delegates to the engine of the current stage; the first one ends after so many epochs."""
+    """Delegates to the engine of the current stage; the first one ends after so many epochs.
 
-    def __init__(self, stages: Sequence[Callable[[], Engine[M]]], first_epochs: float) -> None:
-        self.stages, self.first_epochs = stages, first_epochs
+    ``first_gap``: the relative gap of the first one is about this over its epochs. Certificates that cannot be within
+    ``tol`` are not asked for.
+    """
+
+    def __init__(
+        self, stages: Sequence[Callable[[], Engine[M]]], *, first_epochs: float, first_gap: float = 0.0
+    ) -> None:
+        self.stages, self.first_epochs, self.first_gap = stages, first_epochs, first_gap
         self.spent = 0.0
         self._enter(0)
 
@@ -45,8 +51,7 @@ class StagedEngine(Engine[M]):
         self.engine.advance()
 
     def due(self, tol: float) -> bool:
-        """In the first stage not before its gap, which is about 2 over the epochs, can be within ``tol``."""
-        return self.engine.due(tol) and (self.stage > 0 or tol * self.engine.epochs >= 2)
+        return self.engine.due(tol) and (self.stage > 0 or tol * self.engine.epochs >= self.first_gap)
 
     def point(self, *, last: bool = False) -> Point[M]:
         return self.engine.point(last=last)
