@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pegasos.io.data.dataset import open_dataset
     from pegasos.io.data.svmlight import SvmlightError, iter_svmlight, read_svmlight
     from pegasos.io.data.svmlight_writer import write_svmlight
+    from pegasos.io.data.templates import Template
     from pegasos.io.models.liblinear import read_liblinear, write_liblinear
     from pegasos.io.models.libsvm import read_libsvm, write_libsvm
     from pegasos.io.models.native import load, save
@@ -23,6 +24,7 @@ __all__ = [
     "Corpus",
     "Dataset",
     "SvmlightError",
+    "Template",
     "convert",
     "iter_conll",
     "iter_svmlight",
@@ -50,6 +52,7 @@ __getattr__, __dir__ = lazy.names(
         "data.dataset": ("Dataset", "open_dataset"),
         "data.svmlight": ("SvmlightError", "iter_svmlight", "read_svmlight"),
         "data.svmlight_writer": ("write_svmlight",),
+        "data.templates": ("Template",),
         "models.liblinear": ("read_liblinear", "write_liblinear"),
         "models.libsvm": ("read_libsvm", "write_libsvm"),
         "models.native": ("load", "save"),
