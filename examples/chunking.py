@@ -131,9 +131,8 @@ def main() -> None:
     if len(options.files) not in (0, 2):
         parser.error(f"give two files, one to train on and one to test on, or none; got {len(options.files)}")
 
-    from pegasos.metrics import entity_scores
-
     from pegasos import SequenceSVC
+    from pegasos.metrics import entity_scores
 
     train, test = (corpus(sentences) for sentences in data(options.files))
     uses = sum(len(token) for sentence in train.X for token in sentence)
