@@ -102,8 +102,8 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     for (int k = 0; k < L * P; ++k) T_[k] = double(T[k]) < no_path ? Real(forbidden) : T[k] * Real(scale);
     const auto exp = exp_transitions(chain_, T_.data(), rows_.data(), columns_.data());
     const double own = weight_ ? weight_[i] : 1.0;
-    const double log_z = kernels.forward_backward(s, exp, space_.begin.data(), space_.end.data(), L, P,
-                                                  x.tokens, space_.alpha.data(), Real(own), pairs_.data());
+    const double log_z = kernels.forward_backward(s, exp, space_.reach, space_.end.data(), L, P, x.tokens,
+                                                  space_.alpha.data(), Real(own), pairs_.data());
     if (!std::isnan(log_z)) {
         for (int k = 0; k < L * P; ++k) exact_pairs_[k] += double(pairs_[k]) * double(rows_[k]);
     } else {
