@@ -108,7 +108,9 @@ def test_extreme_weights(scale, grammar, labels, seed):
     np.testing.assert_allclose(c.matrix(G), sum(c.loss_gradient(W, i) for i in range(c.n)), atol=1e-9)
     p, _ = core.marginals(flat, 1)
     np.testing.assert_allclose(p, np.concatenate([c.marginals(W, i) for i in range(c.n)]), atol=1e-9)
-    np.testing.assert_allclose(core.hinge(flat, False, 1)[0], [c.hinge(W, i) for i in range(c.n)], rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(
+        core.hinge(flat, False, 1)[0], [c.hinge(W, i) for i in range(c.n)], rtol=1e-10, atol=1e-9
+    )
 
 
 def two_roads(gains, *, labels=2):
@@ -173,9 +175,7 @@ def test_a_grammar_whose_labels_take_turns():
     rng = np.random.default_rng(0)
     tokens = 400  # 3 · 4 · 5 = 60 different sets come again and again
     scores = rng.normal(0, 30, (tokens, labels))
-    sequences = Sequences(
-        np.array([0, tokens]), np.arange(tokens + 1), np.arange(tokens, dtype=np.int32), None, tokens
-    )
+    sequences = Sequences(np.array([0, tokens]), np.arange(tokens + 1), np.arange(tokens, dtype=np.int32), None, tokens)
     core = corpus_of(sequences, labels, grammar)
     roads = np.array([[sum(cycles[:j]) + t % n for t in range(tokens)] for j, n in enumerate(cycles)])
     totals = scores[np.arange(tokens), roads].sum(axis=1)
@@ -203,9 +203,8 @@ def test_without_a_path():
 
 @pytest.mark.parametrize("kind", [{}, {"values": False, "grammar": True, "unlearnt": True}])
 def test_threads_change_no_bit(kind):
-    sizes = Sizes(5, (40,) * 450 + (5000,), attributes=60)
-    c = corpus(sizes, seed=3, **kind)
-    assert c.sequences.ids.size * 8 / 4 >= 2**19 or c.sequences.ids.size * 8 >= 2**17
+    c = corpus(Sizes(60, (40,) * 450 + (5000,), attributes=60), seed=3, **kind)
+    assert c.sequences.ids.size * 64 / 4 >= 2**19  # work enough for threads
     core = c.problem().corpus
     rng = np.random.default_rng(4)
     W, weight = c.flat(c.weights(rng)), rng.uniform(0, 1, c.n)

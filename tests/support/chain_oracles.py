@@ -239,14 +239,16 @@ class Sizes(NamedTuple):
     attributes: int = 5
 
 
-def corpus(sizes, seed=0, *, values=True, grammar=False, costs=True, unlearnt=False, weighted=False, lam=0.05, loss="hinge"):
+def corpus(
+    sizes, seed=0, *, values=True, grammar=False, costs=True, unlearnt=False, weighted=False, lam=0.05, loss="hinge"
+):
     """A random corpus: attributes that come twice in a token, tokens without any, and what else is asked for."""
     rng = np.random.default_rng(seed)
     L = sizes.labels
     tokens = [
         [
             [
-                (int(rng.integers(sizes.attributes)), float(np.round(rng.normal(), 3)) or 1.0 if values else 1.0)
+                (int(rng.integers(sizes.attributes)), float(np.rint(64 * rng.normal())) / 64 or 1.0 if values else 1.0)
                 for _ in range(rng.integers(0, 4))
             ]
             for _ in range(length)
@@ -329,7 +331,8 @@ def _direction(c, w, i, rule, C):
         return -c.loss_gradient(w, i), None
     costs = np.array([cost for _, _, cost in c.planes[i]])
     heights = c.heights(w, i)
-    y, psi, _ = c.planes[i][int(np.argmax(heights - costs if rule == "perceptron" else heights))]
+    judged = heights - costs if rule == "perceptron" else heights
+    y, psi, _ = c.planes[i][int(np.argmax(np.round(judged, 9)))]  # of equal ones the first, as it is for the core
     if rule == "passive_aggressive":
         square = float(np.vdot(psi, psi))
         return (min(C, max(heights.max(), 0.0) / square) * psi if square > 0 else 0 * psi), y
