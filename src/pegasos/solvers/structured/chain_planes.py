@@ -22,6 +22,8 @@ SINGLE_GAP = 1e-4
 #: The gaps of a pass are those before each visit; by its end the gap is about this share of their sum.
 STALE_SHARE = 0.8
 
+#: What sums of shares may be above 1 by rounding.
+ROUNDING = 1e-9
 
 #: Passes after which the first certificate is due at the latest.
 FIRST_CHECK = 8.0
@@ -109,7 +111,9 @@ class ChainPlanesEngine(Engine[ChainModel]):
         p = self.problem
         rows = saved(state, "rows", (None,), low=0, high=p.n - 1, whole=True).astype(np.int64)
         labels = saved(state, "labels", (None,), low=0, high=p.labels - 1, whole=True).astype(np.uint16)
-        alpha = saved(state, "alpha", (len(rows),), low=0, high=1)
+        alpha = saved(state, "alpha", (len(rows),), low=0, high=1 + ROUNDING)
+        if bool((np.bincount(rows, weights=alpha, minlength=p.n) > 1 + ROUNDING).any()):
+            raise ValueError("state: the shares of a sequence's labellings add up to more than 1")
         unused = saved(state, "unused", (len(rows),), low=0, high=1e15, whole=True)
         W = p.saved_weights(state, "W")
         passes, at, gap, loss, check, exact = saved(state, "numbers", (6,), low=-1, high=MAX_FINITE).tolist()
