@@ -16,7 +16,7 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
 from pegasos.util.fields import MAX_FINITE, saved
 
-#: Relative gap below which steps are taken in double precision.
+#: Gap, relative to objective and largest cost, below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
 
 #: The gaps of a pass are those before each visit; by its end the gap is about this share of their sum.
@@ -95,7 +95,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
     def learn(self, bounds: Bounds[ChainModel]) -> None:
         """Take away what rounding has added to the weights; near the optimum it would hide the gap."""
         self.next_check = max(FIRST_CHECK, 2 * self.epochs)
-        if bool((bounds.gap <= SINGLE_GAP * bounds.primal).all()):
+        if bool((bounds.gap <= SINGLE_GAP * (bounds.primal + self.problem.cost.max())).all()):
             self.core.set_double()
         assert bounds.model.W is not None
         self.core.set_weights(bounds.model.W)
