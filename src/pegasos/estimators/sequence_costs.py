@@ -9,7 +9,6 @@ import numpy as np
 
 from pegasos.rows.views import Array
 
-
 #: The largest cost. Those of a whole sequence stay far below what marks labellings that a grammar forbids.
 MAX_COST = 1e15
 
