@@ -424,6 +424,7 @@ void register_chain(nb::module_& m) {
         .def_prop_ro("at", [](const ChainPlanesObject& self) { return self.planes.at(); })
         .def_prop_ro("passes", [](const ChainPlanesObject& self) { return self.planes.passes(); })
         .def_prop_ro("exact", [](const ChainPlanesObject& self) { return self.planes.is_double(); })
+        .def_prop_ro("squares", [](const ChainPlanesObject& self) { return self.planes.squares(); })
         .def("weights", &weights_of_planes)
         .def("set_weights", &set_weights, nb::arg("W"))
         .def("set_double", [](ChainPlanesObject& self) { self.planes.set_double(); })

@@ -297,6 +297,22 @@ void ChainPlanes::weights(double* W) const {
         chain_.gather(Wf_.data(), 1.0, W);
 }
 
+double ChainPlanes::squares() const {
+    const auto sum = [](const auto& W) {
+        double parts[label_block] = {};
+        for (std::size_t k = 0; k < W.size();
+             k += label_block)  // in blocks, so that additions do not wait for each other
+            for (int l = 0; l < label_block; ++l) {
+                const double w = double(W[k + l]);
+                parts[l] += w > no_path ? w * w : 0.0;
+            }
+        double all = 0.0;
+        for (const double part : parts) all += part;
+        return all;
+    };
+    return double_ ? sum(W_) : sum(Wf_);
+}
+
 void ChainPlanes::set_double() {
     if (double_) return;
     W_.assign(Wf_.begin(), Wf_.end());

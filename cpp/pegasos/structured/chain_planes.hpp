@@ -49,6 +49,7 @@ class ChainPlanes {
     void set_weights(const double* W);  // those of the planes: what rounding has added is taken away
     void set_double();                  // from now on in double precision
     bool is_double() const { return double_; }
+    double squares() const;  // ‖w‖²
 
     PlaneTable table() const;
     // Planes of a dual point, added to those that are there; `unused` may be null. The weights stay as they are.

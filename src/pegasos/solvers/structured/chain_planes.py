@@ -80,7 +80,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
     def due(self, tol: float) -> bool:
         if not self.core.pass_ended or self._cached:
             return False
-        primal = self.core.loss + self.problem.penalty(self.core.weights())
+        primal = self.core.loss + 0.5 * self.problem.lam * self.core.squares
         return STALE_SHARE * self.core.gap <= tol * primal or self.epochs >= self.next_check
 
     def point(self, *, last: bool = False) -> Point[ChainModel]:
