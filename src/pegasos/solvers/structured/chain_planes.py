@@ -19,12 +19,8 @@ from pegasos.util.fields import MAX_FINITE, saved
 #: Relative gap below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
 
-#: The gaps of a pass are those before each visit; by its end the gap is about this share of their sum.
-STALE_SHARE = 0.8
-
-
 #: Passes after which the first certificate is due at the latest.
-FIRST_CHECK = 8.0
+FIRST_CHECK = 16.0
 
 
 class ChainPlanesEngine(Engine[ChainModel]):
@@ -78,10 +74,11 @@ class ChainPlanesEngine(Engine[ChainModel]):
         self.core.advance(CHUNK_TOKENS, passes % self._cycle != 0)
 
     def due(self, tol: float) -> bool:
+        """By the gaps of the last pass, each as it was before the visit: their sum is a little too large by its end."""
         if not self.core.pass_ended or self._cached:
             return False
         primal = self.core.loss + 0.5 * self.problem.lam * self.core.squares
-        return STALE_SHARE * self.core.gap <= tol * primal or self.epochs >= self.next_check
+        return self.core.gap <= tol * primal or self.epochs >= self.next_check
 
     def point(self, *, last: bool = False) -> Point[ChainModel]:
         """The planes, and their weights."""
