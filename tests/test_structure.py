@@ -253,6 +253,7 @@ def methods():
         pegasos.SVR,
         pegasos.SparsePath,
         pegasos.SparseSVC,
+        pegasos.SequenceSVC,
         pegasos.Trace,
     ):
         for name, method in vars(cls).items():
@@ -272,7 +273,15 @@ def test_all_is_sorted_complete_and_true(module):
 
 
 def test_every_parameter_is_documented():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparseSVC, pegasos.sparsify):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparseSVC,
+        pegasos.SequenceSVC,
+        pegasos.sparsify,
+    ):
         doc = inspect.getdoc(cls)
         missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
         assert not missing
