@@ -10,11 +10,12 @@ import lzma
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from examples.chunking import Columns, Corpus, corpus, read_columns
+from pegasos.metrics import entity_scores, token_accuracy
 
 Tags = list[str]
 
@@ -32,30 +33,11 @@ class SequenceProblem:
         """The F1 of chunks by conlleval's rules; NaN where labels are not chunk tags."""
         if self.name.startswith("ocr"):
             return float("nan")
-        return chunk_f1(self.test.y, found)
+        return entity_scores(self.test.y, found).f1
 
     def error(self, found: Sequence[Sequence[str]]) -> float:
         """The share of tokens with a wrong label."""
-        wrong = sum(a != b for y, z in zip(self.test.y, found, strict=True) for a, b in zip(y, z, strict=True))
-        return wrong / sum(map(len, self.test.y))
-
-
-def chunks(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """First token, end and type of every chunk. A chunk starts at B, or at I after O or after another type."""
-    begin, inside = 0, ""
-    for t, tag in enumerate([*tags, "O"]):
-        prefix, _, kind = tag.partition("-")
-        if inside and (prefix in "BO" or kind != inside):
-            yield begin, t, inside
-            inside = ""
-        if prefix != "O" and not inside:
-            begin, inside = t, kind
-
-
-def chunk_f1(truth: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> float:
-    """2 · correct / (chunks that are there + chunks that were found)."""
-    there, seen = ({(i, *chunk) for i, tags in enumerate(y) for chunk in chunks(tags)} for y in (truth, found))
-    return 2 * len(there & seen) / max(1, len(there) + len(seen))
+        return 1 - token_accuracy(self.test.y, found)
 
 
 def _file(name: str) -> Path:

@@ -18,6 +18,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pegasos import SequenceSVC
+from pegasos.metrics import entity_scores
+
 #: What is seen from a token: the words and the tags at these offsets, together.
 WORD_WINDOWS = ((-2,), (-1,), (0,), (1,), (2,), (-1, 0), (0, 1))
 TAG_WINDOWS = ((-2,), (-1,), (0,), (1,), (2,), (-2, -1), (-1, 0), (0, 1), (1, 2), (-2, -1, 0), (-1, 0, 1), (0, 1, 2))
@@ -130,10 +133,6 @@ def main() -> None:
     options = parser.parse_args()
     if len(options.files) not in (0, 2):
         parser.error(f"give two files, one to train on and one to test on, or none; got {len(options.files)}")
-
-    from pegasos.metrics import entity_scores
-
-    from pegasos import SequenceSVC
 
     train, test = (corpus(sentences) for sentences in data(options.files))
     uses = sum(len(token) for sentence in train.X for token in sentence)
