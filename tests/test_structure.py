@@ -10,7 +10,7 @@ import processes
 import pytest
 
 import pegasos
-from pegasos import experiments, io, losses, solvers
+from pegasos import experiments, io, losses, metrics, solvers
 
 pytestmark = pytest.mark.unsanitized
 
@@ -34,10 +34,10 @@ ROOMS = [
 ]
 LEVEL = {room: k for k, rooms in enumerate(ROOMS) for room in rooms}
 #: What needs nothing of the house, and what wires it.
-ALONE, WIRING = {"datasets", "theory", "_core"}, {"", "__main__"}
+ALONE, WIRING = {"datasets", "metrics", "theory", "_core"}, {"", "__main__"}
 
 #: The same for the core; dispatch.cpp, which chooses an instruction set for all of it, is above.
-CORE = [{"simd"}, {"core"}, {"linear", "kernel", "text"}, {"dispatch.cpp"}]
+CORE = [{"simd"}, {"core"}, {"linear", "kernel", "structured", "text"}, {"dispatch.cpp"}]
 CORE_LEVEL = {room: k for k, rooms in enumerate(CORE) for room in rooms}
 
 
@@ -211,7 +211,7 @@ def test_the_walks_of_the_architecture_lead_somewhere():
 
 
 def public():
-    for module in (pegasos, experiments, io, losses, solvers):
+    for module in (pegasos, experiments, io, losses, metrics, solvers):
         for name in module.__all__:
             if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -245,7 +245,7 @@ def test_public_methods_are_documented(method):
     assert (method.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("module", [pegasos, experiments, io, losses, solvers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [pegasos, experiments, io, losses, metrics, solvers], ids=lambda m: m.__name__)
 def test_all_is_sorted_complete_and_true(module):
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from pegasos.util import lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, experiments, io, losses, plots, solvers, theory
+    from pegasos import datasets, experiments, io, losses, metrics, plots, solvers, theory
     from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.estimators.pystruct import PystructOracle
+    from pegasos.estimators.sequence import SequenceSVC
+    from pegasos.estimators.structured import StructuredSVC
     from pegasos.estimators.svc import SVC
     from pegasos.estimators.svr import SVR
     from pegasos.fit.certificate import Certificate
@@ -14,14 +17,18 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.solvers import (
         LASVM,
+        LBFGS,
         SBP,
         SDCA,
         SGD,
         SMO,
+        AveragedPerceptron,
+        BlockFrankWolfe,
         CuttingPlane,
         InteriorPoint,
         Norma,
         Nystroem,
+        PassiveAggressive,
         Pegasos,
         SmoothedNewton,
     )
@@ -31,12 +38,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "LASVM",
+    "LBFGS",
     "SBP",
     "SDCA",
     "SGD",
     "SMO",
     "SVC",
     "SVR",
+    "AveragedPerceptron",
+    "BlockFrankWolfe",
     "Certificate",
     "Checkpoint",
     "CuttingPlane",
@@ -46,17 +56,22 @@ __all__ = [
     "LinearSVR",
     "Norma",
     "Nystroem",
+    "PassiveAggressive",
     "Pegasos",
+    "PystructOracle",
     "RandomizedClassifier",
+    "SequenceSVC",
     "SmoothedNewton",
     "SparsePath",
     "SparseSVC",
+    "StructuredSVC",
     "Trace",
     "datasets",
     "experiments",
     "io",
     "load",
     "losses",
+    "metrics",
     "plots",
     "save",
     "solvers",
@@ -68,6 +83,9 @@ __getattr__, __dir__ = lazy.names(
     __name__,
     {
         "estimators.linear": ("LinearSVC", "LinearSVR"),
+        "estimators.pystruct": ("PystructOracle",),
+        "estimators.sequence": ("SequenceSVC",),
+        "estimators.structured": ("StructuredSVC",),
         "estimators.svc": ("SVC",),
         "estimators.svr": ("SVR",),
         "fit.certificate": ("Certificate",),
@@ -75,18 +93,22 @@ __getattr__, __dir__ = lazy.names(
         "io": ("load", "save"),
         "solvers": (
             "LASVM",
+            "LBFGS",
             "SBP",
             "SDCA",
             "SGD",
             "SMO",
+            "AveragedPerceptron",
+            "BlockFrankWolfe",
             "CuttingPlane",
             "InteriorPoint",
             "Norma",
             "Nystroem",
+            "PassiveAggressive",
             "Pegasos",
             "SmoothedNewton",
         ),
         "sparse": ("Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"),
     },
-    modules=("datasets", "experiments", "io", "losses", "plots", "solvers", "theory"),
+    modules=("datasets", "experiments", "io", "losses", "metrics", "plots", "solvers", "theory"),
 )

@@ -171,7 +171,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self._check_number("max_time", low=0, strict=True, none=True)
         self._check_number("checkpoint_every", low=0, strict=False)
         self._check_word("on_interrupt", ("raise", "keep"))
-        self._check_flags("fit_intercept")
         self._check_number("verbose", low=0, strict=False, whole=True, flag=True)
         if not isinstance(self.random_state, Integral | np.random.RandomState | np.random.Generator | None):
             raise ValueError(f"random_state={self.random_state!r} is no seed, RandomState or Generator")
@@ -182,6 +181,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             check_path(self.checkpoint)
 
     def _check_intercept(self) -> None:
+        self._check_flags("fit_intercept")
         self._check_number("intercept_scaling", low=0, strict=True)
         self._check_word("intercept", INTERCEPTS)
 
@@ -207,10 +207,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         *,
         max_iter: int | None = None,
         max_steps: int | None = None,
+        look: Callable[[M], None] | None = None,
     ) -> Result[M]:
         """Solve the problem; sets certificate and trace, and what else the method knows.
 
-        ``tell`` completes what the callback is told by what the fitted attributes would be.
+        ``tell`` completes what the callback is told by what the fitted attributes would be. ``look`` is shown the best
+        model of every checkpoint.
         """
         options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
         file = None
@@ -220,8 +222,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         engine = solver.engine(problem, options)
         self._warm(engine, problem, solver)
         user = self.callback
-        told = None if user is None else lambda checkpoint, model: user(tell(checkpoint, model))
-        watch = Watch(told, bool(self.verbose), on_interrupt=self.on_interrupt)
+
+        def told(checkpoint: Checkpoint, model: M) -> object:
+            if look is not None:
+                look(model)
+            return user is not None and user(tell(checkpoint, model))
+
+        watch = Watch(
+            None if user is None and look is None else told, bool(self.verbose), on_interrupt=self.on_interrupt
+        )
         result = run(problem, engine, Limits(options.tol, max_iter, self.max_time), watch, file)
         self.certificate_, self.trace_ = result.certificate, result.trace
         for name in self._of_methods:

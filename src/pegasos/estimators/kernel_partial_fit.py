@@ -22,7 +22,8 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers import Pegasos
-from pegasos.solvers.kernel.blocks import BLOCK_ROWS, ORDERS
+from pegasos.solvers.base import ORDERS
+from pegasos.solvers.kernel.blocks import BLOCK_ROWS
 from pegasos.solvers.kernel.pegasos import Progress
 from pegasos.solvers.units import Units
 

@@ -55,9 +55,9 @@ def _replaced(name: str, value: Any, changes: dict[str, Any], table: Table) -> A
     elif isinstance(value, str) or not _is_object(value):
         hint = did_you_mean(value, table) if isinstance(value, str) else ""
         asked = ", ".join(f"{name}__{field}" for field in changes)
+        names = f" or one of {', '.join(table)}" if table else " that is a dataclass"
         raise ValueError(
-            f"{asked}: {name}={what} has no parameters of its own{hint}; set {name} as well, to an object or one of "
-            f"{', '.join(table)}"
+            f"{asked}: {name}={what} has no parameters of its own{hint}; set {name} as well, to an object{names}"
         )
     known = _field_names(value)
     for field in changes:

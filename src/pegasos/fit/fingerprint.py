@@ -8,7 +8,12 @@ from pegasos.problems.base import Problem
 from pegasos.util.digests import spelled
 
 #: The entries that are digests: that they differ can be said, but not how.
-DIGESTS = {"data": "the entries of X", "targets": "the labels or targets y", "weights": "the sample or class weights"}
+DIGESTS = {
+    "data": "the entries of X",
+    "targets": "the labels or targets y",
+    "weights": "the sample or class weights",
+    "oracle": "the oracle's answers",
+}
 
 
 def fingerprint(problem: Problem[Any], solver: object, *, intercept: str, seed: int, tol: float) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pegasos.fit.engine import CLOSE, MAX_ITER, Engine
 from pegasos.fit.interrupt import Interrupts
 from pegasos.fit.resume import CheckpointFile
 from pegasos.fit.trace import UNNAMED, Checkpoint, Trace
-from pegasos.problems.base import M, Problem
+from pegasos.problems.base import Duals, M, Problem
 from pegasos.rows.views import Array
 from pegasos.util.fields import saved
 
@@ -59,7 +59,7 @@ class Result(Generic[M]):
     """The model, dual variables, certificate and trace of a fit."""
 
     model: M
-    duals: Array | None
+    duals: Duals | None
     certificate: Certificate
     trace: Trace
     engine: Engine[M] = field(repr=False)
@@ -228,7 +228,7 @@ class _Loop(Generic[M]):
 
     def _idle(self, gap: Array, primal: Array) -> str | None:
         """Why to stop where all gaps are of the size of rounding and no longer fall; None elsewhere."""
-        if len(self.trace) <= IDLE or not np.all(gap <= ROUNDING * primal):
+        if len(self.trace) <= IDLE or not np.all(gap <= ROUNDING * primal) or not np.isfinite(primal).all():
             return None
         return None if self.trace[-1].gap < 0.5 * self.trace[-1 - IDLE].gap else CLOSE
 

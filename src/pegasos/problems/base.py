@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from pegasos.kernels.rounding import Drift
 from pegasos.rows.views import Array
 
 M = TypeVar("M")
+
+#: Dual variables, which only the problem that they belong to understands: an array, or planes.
+Duals: TypeAlias = Any
 
 
 class RunningScores(NamedTuple):
@@ -30,13 +33,13 @@ class Point(NamedTuple, Generic[M]):
     """What a solver proposes. A certificate recomputes all of it, so that errors make it loose, never wrong.
 
     ``duals``, in the loss's unit domain, need only be near enough to feasible to be clipped and balanced; None: a
-    linear machine has none, a kernel machine those of its coefficients.
+    linear machine has none, a kernel machine those of its coefficients. Those of a structured machine are planes.
     ``scores`` of each part, if a kernel solver keeps any: a hint that saves the certificate work.
     ``separate``: model and duals need kernel values of different rows.
     """
 
     model: M
-    duals: Array | None = None
+    duals: Duals | None = None
     scores: list[RunningScores] | None = None
     separate: bool = False
 
@@ -47,6 +50,7 @@ class Bounds(Generic[M]):
 
     ``scores`` of all rows, where they were computed. Of kernel machines also the dual value that is a bound only if the
     kernel is positive semi-definite (``formal``), and the largest error seen in scores that the solver proposed.
+    ``estimate``: where an oracle is not exact, and the objective unknown, what it is at least.
     """
 
     primal: Array
@@ -55,6 +59,7 @@ class Bounds(Generic[M]):
     scores: Array | None = None
     formal: Array | None = None
     score_error: Array | None = None
+    estimate: Array | None = None
 
     @property
     def gap(self) -> Array:

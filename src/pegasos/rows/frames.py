@@ -13,7 +13,7 @@ from pegasos.util.arrays import Array, first_not_finite
 
 def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
     """scikit-learn's function, but text and missing values of a frame are refused with the column's name."""
-    if not _is_frame(X):
+    if not is_frame(X):
         return _validate_data(estimator, X, **options)
     try:
         found = _validate_data(estimator, X, **options)
@@ -27,7 +27,8 @@ def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
     return found
 
 
-def _is_frame(X: object) -> bool:
+def is_frame(X: object) -> bool:
+    """Whether an object is a data frame: rows and named columns, no array."""
     return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "shape")
 
 

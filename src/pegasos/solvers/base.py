@@ -20,6 +20,9 @@ Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
 SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
+#: How the core numbers the orders of an epoch over rows in memory.
+ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
+
 SCALAR_LOSSES = Which(lambda loss: loss.kind != "joint")
 
 
@@ -151,8 +154,8 @@ def row_order(sampling: Sampling, problem: LinearProblem) -> str:
     return sampling
 
 
-def kernel_order(solver: Solver, sampling: Sampling) -> str:
-    """The core's name for an epoch's order over the rows of a kernel machine."""
+def drawn_order(solver: Solver, sampling: Sampling, machine: str) -> str:
+    """The core's name for an epoch's order over rows that are not on disk, since the machine has ``machine``."""
     if sampling == "chunked":
-        raise ValueError(f"{type(solver).__name__}: sampling='chunked' has no meaning with a kernel")
+        raise ValueError(f"{type(solver).__name__}: sampling='chunked' has no meaning with {machine}")
     return "permutation" if sampling == "auto" else sampling

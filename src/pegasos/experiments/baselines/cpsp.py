@@ -46,7 +46,7 @@ class HingePlanes(Planes[Array]):
 
     def grow(self) -> None:
         """Take in what the basis has gained."""
-        fresh = np.stack(self.slopes) @ self.basis.features[:, self.planes.shape[1] :]
+        fresh = np.stack(self.contents) @ self.basis.features[:, self.planes.shape[1] :]
         self.widen(-fresh.astype(np.float64))
 
 

@@ -21,6 +21,7 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
+from pegasos.solvers.base import ORDERS
 from pegasos.solvers.kernel.reasons import MET, Ending
 from pegasos.util.fields import saved
 from pegasos.util.threads import one_blas_thread
@@ -39,9 +40,6 @@ REFRESH_EPOCHS, MAX_INDEFINITE_EPOCHS = 50, 10
 
 #: How a group of parts can end.
 ENDINGS = (Ending.OPEN, Ending.MAX_STEPS, Ending.STALLED, Ending.INDEFINITE)
-
-#: How the core numbers the orders of an epoch.
-ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
 
 
 def by_name(scalars: Array, names: Sequence[str]) -> Any:

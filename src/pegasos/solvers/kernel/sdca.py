@@ -17,7 +17,7 @@ from pegasos.fit.engine import Engine, Options
 from pegasos.losses import Which
 from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value
 from pegasos.rows.views import Array
-from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, kernel_order
+from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, drawn_order
 from pegasos.solvers.kernel.blocks import MAX_EPOCHS, BlockEngine, by_name
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.util.threads import dot
@@ -132,11 +132,11 @@ class KernelSDCA(KernelSolver):
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         super().check(problem, intercept)
-        kernel_order(self.options, self.options.sampling)
+        drawn_order(self.options, self.options.sampling, "a kernel")
         if self.options.blocks is not None:
             raise ValueError(f"SDCA: blocks={self.options.blocks} has no meaning with a kernel; n_jobs shares the work")
 
     def engine(self, problem: KernelProblem, options: Options) -> Engine[Coefficients]:
-        sampling = kernel_order(self.options, self.options.sampling)
+        sampling = drawn_order(self.options, self.options.sampling, "a kernel")
         most = options.max_steps or MAX_EPOCHS
         return KernelSDCAEngine(problem, tol=options.tol, max_epochs=most, sampling=sampling, seed=options.seed)

@@ -112,7 +112,7 @@ class _Bundle:
     def duals(self) -> Array:
         """The slopes of the planes, mixed as their model's minimum mixes them."""
         u = np.zeros(self.problem.examples.m)
-        for slopes, share in zip(self.planes.slopes, self.planes.alpha, strict=True):
+        for slopes, share in zip(self.planes.contents, self.planes.alpha, strict=True):
             if share > 0:
                 slopes.add_to(u, float(share))
         return u
@@ -129,7 +129,7 @@ class _Bundle:
         named = [(self.planes, name) for name in ("planes", "heights", "gram", "alpha", "unused")]
         named += [(self, name) for name in ("best", "aim", "best_score", "bias", "lower")]
         arrays = {name: np.array(getattr(owner, name), dtype=float, ndmin=1) for owner, name in named}
-        return arrays | {"slopes": np.stack([slopes.array() for slopes in self.planes.slopes])}
+        return arrays | {"slopes": np.stack([slopes.array() for slopes in self.planes.contents])}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from ``state``."""
@@ -138,7 +138,7 @@ class _Bundle:
             raise ValueError(f"state: {p} planes, not between 1 and {self.max_planes + 1}")
         planes.planes, planes.heights = saved(state, "planes", (p, width)), saved(state, "heights", (p,))
         planes.gram, planes.alpha = saved(state, "gram", (p, p)), saved(state, "alpha", (p,))
-        planes.slopes = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
+        planes.contents = [_Slopes(u) for u in saved(state, "slopes", (p, self.problem.examples.m))]
         planes.unused = saved(state, "unused", (p,), low=0, high=1e15, whole=True).astype(int)
         self.best, self.aim = (saved(state, name, (width,)) for name in ("best", "aim"))
         self.best_score = saved(state, "best_score", self.best_score.shape)

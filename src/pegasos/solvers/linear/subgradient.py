@@ -21,14 +21,22 @@ from pegasos.solvers.base import (
     check_count,
     check_flag,
     check_word,
+    drawn_order,
     is_number,
-    kernel_order,
     row_order,
 )
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
 from pegasos.util.fields import saved
+
+
+def check_after(epochs: float) -> float:
+    """The epochs at which the next certificate is due: 1, 2, 3, 4, 6, 8, 12, 16, …
+
+    The certificates cost about as many passes as they wait for.
+    """
+    return float(epochs + max(1.0, 2.0 ** np.floor(np.log2(max(epochs, 1.0))) / 2))
 
 
 class SubgradientEngine(LaneEngine[_core.Pegasos]):
@@ -91,9 +99,7 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
         self.next_check = float(saved(state, "check", (1,))[0])
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        # After epochs 1, 2, 3, 4, 6, 8, 12, 16, …: the certificates cost about as many passes as they wait for.
-        done = self.epochs
-        self.next_check = done + max(1.0, 2.0 ** np.floor(np.log2(max(done, 1.0))) / 2)
+        self.next_check = check_after(self.epochs)
 
 
 @dataclass(frozen=True)
@@ -230,7 +236,7 @@ class Pegasos(SubgradientSolver):
 
     def kernel_sampling(self) -> str:
         """The core's name for an epoch's order over the rows of a kernel machine."""
-        return kernel_order(self, self.sampling)
+        return drawn_order(self, self.sampling, "a kernel")
 
 
 @dataclass(frozen=True)

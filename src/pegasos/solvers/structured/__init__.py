@@ -1,0 +1,1 @@
+"""Solvers of structured support vector machines."""
