@@ -10,8 +10,6 @@ from pathlib import Path
 import processes
 import pytest
 
-import pegasos
-
 pytestmark = pytest.mark.unsanitized
 
 ROOT = Path(__file__).parent.parent
@@ -87,7 +85,6 @@ def test_small_kernel(tmp_path):
     assert errors[120] <= float(error) + 0.01
 
 
-@pytest.mark.skipif(not hasattr(pegasos, "SequenceSVC"), reason="this build has no SequenceSVC")
 def test_chunking(tmp_path, monkeypatch):
     monkeypatch.delenv("PEGASOS_DATA", raising=False)
     out = run("chunking.py", "--tol", 1e-2, cwd=tmp_path)
