@@ -64,8 +64,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         "pegasos", "block_frank_wolfe", "cutting_plane" (one slack), "lbfgs" (log loss), and for comparison
         "passive_aggressive" and "averaged_perceptron"; or an object of :mod:`pegasos.solvers` with its own parameters.
     tol : float, default=1e-2
-        Stop when the duality gap is at most ``tol`` times the objective. 0.3 is enough for a good tagger in the
-        shortest time.
+        Stop when the duality gap is at most ``tol`` times the objective. 0.2 is enough for a good tagger in half the
+        time.
     max_iter : int, default=1000
         Stop after so many epochs (passes over the sequences).
     max_time : float, default=None
