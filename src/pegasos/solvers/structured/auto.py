@@ -21,8 +21,8 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, Oracle
 from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.fields import saved
 
-#: Epochs of Pegasos.
-PEGASOS_EPOCHS = 2
+#: Epochs of Pegasos, and the tolerance that they may reach.
+PEGASOS_EPOCHS, PEGASOS_TOL = 2, 0.05
 
 #: The methods, in this order; a saved state holds the index.
 METHODS = (OraclePegasos(Pegasos()), OracleBlockFrankWolfe(BlockFrankWolfe()))
@@ -60,7 +60,8 @@ class OracleAutoEngine(OracleEngine):
         self.engine.start(point)
 
     def due(self, tol: float) -> bool:
-        return self.engine.due(tol)
+        # A certificate costs as much as an epoch, and a few of Pegasos are not enough for less.
+        return self.engine.due(tol) and (self.stage > 0 or tol >= PEGASOS_TOL)
 
     def point(self, *, last: bool = False) -> Point[Array]:
         return self.engine.point(last=last)
