@@ -137,9 +137,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes = self.bundle
         named = {f"cut.{name}": array for name, array in self.problem.cut_arrays(planes.contents).items()}
         named |= {f"best.{name}": array for name, array in self.problem.arrays(self.best).items()}
-        if np.isfinite(self.value):
-            named["value"] = np.array([self.value])
-        numbers = {"lower": self.lower, "passes": self.passes, "checked": self.checked}
+        numbers = {"value": self.value, "lower": self.lower, "passes": self.passes, "checked": self.checked}
         arrays = {"heights": planes.heights, "gram": planes.gram, "alpha": planes.alpha, "unused": planes.unused}
         return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in (numbers | arrays).items()}
 
@@ -157,7 +155,6 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes.alpha = saved(state, "alpha", (count,), low=0, high=1 + 1e-9)
         planes.unused = saved(state, "unused", (count,), low=0, high=1e15, whole=True).astype(int)
         self.best = self.problem.model_of(of["best."])
-        self.value = float(saved(state, "value", (1,))[0]) if "value" in state else np.inf
-        self.lower = float(saved(state, "lower", (1,))[0])
+        self.value, self.lower = (float(saved(state, name, (1,))[0]) for name in ("value", "lower"))
         self.passes = int(saved(state, "passes", (1,), low=0, high=1e15, whole=True)[0])
         self.checked = float(saved(state, "checked", (1,), low=0, high=1e15)[0])
