@@ -2,8 +2,8 @@
 
 A labelling of a sequence of T observations is a list of segments (begin, end, label) that covers it. φ sums, over the
 segments, their observations in the block of their label, an indicator of label and length, and one of each pair of
-neighbouring labels; Δ counts observations with the wrong label. The best segmentation that ends at t with label l is the
-best over the lengths of its last segment and the label before: O(T · lengths · labels²), exact.
+neighbouring labels; Δ counts observations with the wrong label. The best segmentation that ends at t with label l is
+the best over the lengths of its last segment and the label before: O(T · lengths · labels²), exact.
 
 Observations are so noisy here that no single one tells its label. Lengths do help: segments of one label are short, of
 the other long.

@@ -14,6 +14,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
+from pegasos.fit.loop import ROUNDING
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.oracle import Plane
 from pegasos.problems.planes import MAX_EXACT, Planes, plane_arrays, planes_of
@@ -33,8 +34,8 @@ WORTHWHILE = 0.25
 #: The numbers of a state that are whole, and the others.
 COUNTS, NUMBERS = ("passes", "decoded", "cached", "decodes", "at"), ("gap", "running_gap", "dual", "next_check")
 
-#: A gap of this share of the values that it is a difference of is rounding.
-ROUNDING = 1e-15
+#: What is not above the rest by this share of its loss is no better: rounding.
+NO_BETTER = 1e-15
 
 
 class BlockFrankWolfeEngine(OracleEngine):
@@ -105,11 +106,11 @@ class BlockFrankWolfeEngine(OracleEngine):
         best = float(h.max())
         if plane is not None:
             value = plane.loss - float(plane.values @ self.w[plane.columns])
-            if value > best + ROUNDING * plane.loss:
+            if value > best + NO_BETTER * plane.loss:
                 block = self.blocks[place] = block.with_plane(plane, self.scratch)
                 h, best = np.append(h, value), value
         gap = best - float(block.alpha @ h)
-        if gap > ROUNDING * float(block.loss.max()):
+        if gap > NO_BETTER * float(block.loss.max()):
             block.mix(self.w, h, self.unit[place], gap)
         self.running_gap += self.share[place] * gap
 
@@ -142,7 +143,7 @@ class BlockFrankWolfeEngine(OracleEngine):
         if not self.decodes or self.at or not self.passes:
             return False
         # The rows' gaps are of different times, and too large where the weights have become better since.
-        return self.gap <= tol * (self.dual + self.gap) or self.epochs >= self.next_check
+        return self.gap <= max(tol, ROUNDING) * (self.dual + self.gap) or self.epochs >= self.next_check
 
     def learn(self, bounds: Bounds[Array]) -> None:
         self.next_check = 2 * max(self.epochs, 1.0)

@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from pegasos.fit.engine import Engine
+from pegasos.fit.loop import ROUNDING
 from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.rows.views import Array
 from pegasos.solvers.bundle import Bundle
@@ -124,7 +125,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         return max(1e-3 * (self.value - self.lower), 1e-16 * self.value)
 
     def due(self, tol: float) -> bool:
-        return self.value - self.lower <= tol * self.value or self.passes >= 2 * self.checked
+        return self.value - self.lower <= max(tol, ROUNDING) * self.value or self.passes >= 2 * self.checked
 
     def point(self, *, last: bool = False) -> Point[M]:
         """The best model so far, and the planes as they were mixed last."""
