@@ -300,6 +300,10 @@ def test_an_approximate_oracle_has_a_lower_bound_and_no_objective():
     assert found.dual == proven.dual
     np.testing.assert_allclose(found.estimate, proven.primal)
     assert proven.estimate is None
+    assert (problem(oracle).at_zero()[0], problem(exact).at_zero()[0]) == (
+        np.inf,
+        pytest.approx(so.objective(exact.planes, np.zeros(exact.size), LAM)),
+    )
 
 
 class Forgetful(so.BoundTags):
