@@ -33,6 +33,12 @@ from benchmarks.problems import Problem
 TARGETS = (1e-2, 1e-3)
 EXTRA_TARGETS = {("cov1", OURS): (1e-6,)}
 
+#: Whose versions are kept with the results.
+PACKAGES = (
+    *("pegasos", "numpy", "scipy", "scikit-learn", "threadpoolctl", "liblinear-official", "snapml"),
+    *("python-crfsuite", "sklearn-crfsuite", "chaine"),
+)
+
 #: Seconds before each timed fit: threads of BLAS that judged the last one keep a core busy for a tenth of a second.
 SETTLE = 0.25
 
@@ -216,7 +222,7 @@ def machine() -> dict[str, Any]:
         for key in ("cpu family", "model", "cache size")
     }
     versions = {}
-    for package in ("pegasos", "numpy", "scipy", "scikit-learn", "liblinear-official", "snapml", "threadpoolctl"):
+    for package in PACKAGES:
         try:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:

@@ -10,7 +10,7 @@ import processes
 import pytest
 
 import pegasos
-from pegasos import experiments, io, losses, solvers
+from pegasos import experiments, io, losses, metrics, solvers
 
 pytestmark = pytest.mark.unsanitized
 
@@ -34,10 +34,10 @@ ROOMS = [
 ]
 LEVEL = {room: k for k, rooms in enumerate(ROOMS) for room in rooms}
 #: What needs nothing of the house, and what wires it.
-ALONE, WIRING = {"datasets", "theory", "_core"}, {"", "__main__"}
+ALONE, WIRING = {"datasets", "metrics", "theory", "_core"}, {"", "__main__"}
 
 #: The same for the core; dispatch.cpp, which chooses an instruction set for all of it, is above.
-CORE = [{"simd"}, {"core"}, {"linear", "kernel", "text"}, {"dispatch.cpp"}]
+CORE = [{"simd"}, {"core"}, {"linear", "kernel", "structured", "text"}, {"dispatch.cpp"}]
 CORE_LEVEL = {room: k for k, rooms in enumerate(CORE) for room in rooms}
 
 
@@ -88,6 +88,19 @@ def test_imports_point_down(name):
             assert LEVEL[other] < LEVEL[me], f"{name} must not import {other}"
 
 
+def test_imports_inside_functions_dodge_nothing():
+    """Modules of the house are imported at the top; commands alone import them late, for their arguments come first."""
+    for name, path in NAMES.items():
+        if room_of(name) == "cli":
+            continue
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        for function in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, functions)):
+            for node in ast.walk(function):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) else []
+                assert not [n for n in names if n.split(".")[0] == "pegasos"], f"{name} imports inside a function"
+
+
 def test_no_import_goes_round():
     """Packages whose names are lazy count as what is imported from them."""
     graph = {name: {other for other in own(path) if other not in ("", "_core", name)} for name, path in NAMES.items()}
@@ -104,6 +117,11 @@ def test_no_import_goes_round():
 
     for name in sorted(graph):
         visit(name)
+
+
+def test_tests_mirror_the_packages():
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    assert packages == {room for room in LEVEL if (ROOT / "tests" / room).is_dir()}
 
 
 CORE_FILES = sorted((ROOT / "cpp" / "pegasos").rglob("*.?pp"))
@@ -146,7 +164,9 @@ def test_what_every_command_imports_first_is_light():
     files = [
         SOURCE / "cli" / f"{name}.py" for name in ("__init__", "_parser", "_arguments", "_train_arguments", "report")
     ]
-    for path in [*files, *(SOURCE / "_report").glob("*.py"), SOURCE / "report/record.py", SOURCE / "util/numbers.py"]:
+    report = sorted((SOURCE / "report").glob("*.py"))
+    assert report
+    for path in [*files, *report, SOURCE / "util/numbers.py"]:
         assert not [name for name in imports(path) if name.split(".")[0] in heavy], path.name
 
 
@@ -211,7 +231,7 @@ def test_the_walks_of_the_architecture_lead_somewhere():
 
 
 def public():
-    for module in (pegasos, experiments, io, losses, solvers):
+    for module in (pegasos, experiments, io, losses, metrics, solvers):
         for name in module.__all__:
             if not inspect.ismodule(thing := getattr(module, name)) and callable(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")
@@ -233,6 +253,7 @@ def methods():
         pegasos.SVR,
         pegasos.SparsePath,
         pegasos.SparseSVC,
+        pegasos.SequenceSVC,
         pegasos.StructuredSVC,
         pegasos.Trace,
     ):
@@ -246,15 +267,24 @@ def test_public_methods_are_documented(method):
     assert (method.__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("module", [pegasos, experiments, io, losses, solvers], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [pegasos, experiments, io, losses, metrics, solvers], ids=lambda m: m.__name__)
 def test_all_is_sorted_complete_and_true(module):
     assert len(set(module.__all__)) == len(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)
 
 
 def test_every_parameter_is_documented():
-    estimators = (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparseSVC)
-    for cls in (*estimators, pegasos.StructuredSVC, pegasos.PystructOracle, pegasos.sparsify):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparseSVC,
+        pegasos.SequenceSVC,
+        pegasos.StructuredSVC,
+        pegasos.PystructOracle,
+        pegasos.sparsify,
+    ):
         doc = inspect.getdoc(cls)
         missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
         assert not missing

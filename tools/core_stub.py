@@ -20,6 +20,7 @@ STUB = Path(__file__).parents[1] / "src" / "pegasos" / "_core.pyi"
 
 HEAD = """\
 # Made by tools/core_stub.py from the compiled core, see cpp/bind/: not to be edited. After a change there: make stub.
+from collections.abc import Iterable, Iterator
 from typing import overload
 
 import numpy as np
@@ -31,10 +32,10 @@ from numpy.typing import NDArray
 CAPSULE = "from typing_extensions import CapsuleType\n"
 
 #: Names that stand for any type at all, or for a container of anything.
-VAGUE = {"Any", "Callable", "Iterable", "Sequence", "dict", "frozenset", "list", "object", "set", "tuple"}
+VAGUE = {"Any", "Callable", "Iterable", "Iterator", "Sequence", "dict", "frozenset", "list", "object", "set", "tuple"}
 
 #: What the generator imports, and HEAD in its stead.
-IMPORTS = {"annotations", "Annotated", "CapsuleType", "NDArray", "numpy", "overload", "types"}
+IMPORTS = {"annotations", "Annotated", "CapsuleType", "Iterable", "Iterator", "NDArray", "numpy", "overload", "types"}
 
 
 class Tidy(ast.NodeTransformer):

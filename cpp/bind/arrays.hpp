@@ -79,6 +79,7 @@ T meaning(const char* what, const std::string& word, std::initializer_list<std::
     throw std::invalid_argument(std::string(what) + " '" + word + "' is none of " + names);
 }
 
+void register_chain(nb::module_&);
 void register_kernel_steps(nb::module_&);
 void register_kernels(nb::module_&);
 void register_lasvm(nb::module_&);
@@ -86,6 +87,7 @@ void register_losses(nb::module_&);
 void register_pairs(nb::module_&);
 void register_passes(nb::module_&);
 void register_second_order(nb::module_&);
+void register_sequences(nb::module_&);
 void register_solvers(nb::module_&);
 void register_svmlight(nb::module_&);
 

@@ -1,5 +1,5 @@
 // Pegasos and SDCA on blocks of kernel rows. The caller's arrays are the state; they are changed in place.
-#include <algorithm>
+#include <cstring>
 
 #include "objects.hpp"
 #include "pegasos/kernel/steps.hpp"
@@ -36,7 +36,6 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
     if (average.size()) check_shape(average, 2, m, "average");
     if (random.size()) check_shape(random, 2, m, "random");
     check_length(progress, progress_size, "progress");
-    double* p = progress.data();
     double* drawn = random.size() ? random.data() : nullptr;
     double* mean = average.size() ? average.data() : nullptr;
     const KernelPegasos o{y.data(),
@@ -54,14 +53,13 @@ void pegasos(const LossObject& loss, Matrix<Real> K, Index rows, MutableVector<d
                           subgradient,
                           bias_rate,
                           seed};
-    PegasosProgress at{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11], p[12]};
+    PegasosProgress at;
+    std::memcpy(&at, progress.data(), sizeof at);
     {
         nb::gil_scoped_release release;
         pegasos_steps(loss.loss, o, block, at);
     }
-    const double after[] = {at.visits, at.steps, at.sum,   at.pi,     at.norm,   at.b,    at.carried,
-                            at.draws,  at.next0, at.next1, at.folded, at.passed, at.b_sum};
-    std::copy(std::begin(after), std::end(after), p);
+    std::memcpy(progress.data(), &at, sizeof at);
 }
 
 template <class Real>

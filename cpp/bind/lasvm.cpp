@@ -18,17 +18,17 @@ void check_index(const std::int64_t* index, std::int64_t count, std::int64_t bou
 // The variables of a problem, and the first `count` members of the set.
 LasvmSet set_of(const std::int64_t* members, std::int64_t room, std::int64_t count, const Index& row,
                 const Vector<double>& t, const Vector<double>& lo, const Vector<double>& hi,
-                const Vector<double>& gamma, const Vector<double>& F) {
+                const Vector<double>& alpha, const Vector<double>& F) {
     const std::int64_t size = std::int64_t(row.shape(0));
     check_length(t, size, "t");
     check_length(lo, size, "lo");
     check_length(hi, size, "hi");
-    check_length(gamma, size, "gamma");
+    check_length(alpha, size, "alpha");
     if (count < 0 || count > room) throw std::invalid_argument("count");
     check_index(members, count, size, "members");
     const std::int64_t m = std::int64_t(F.shape(0));
     for (std::int64_t k = 0; k < count; ++k) check_index(row.data() + members[k], 1, m, "row");
-    return {count, row.data(), t.data(), lo.data(), hi.data(), gamma.data(), F.data()};
+    return {count, row.data(), t.data(), lo.data(), hi.data(), alpha.data(), F.data()};
 }
 
 }  // namespace
@@ -40,25 +40,25 @@ void register_lasvm(nb::module_& m) {
     m.def(
         "lasvm_extremes",
         [](Index members, std::int64_t count, Index row, Vector<double> t, Vector<double> lo,
-           Vector<double> hi, Vector<double> gamma, Vector<double> F, double rounding) {
+           Vector<double> hi, Vector<double> alpha, Vector<double> F, double rounding) {
             const LasvmSet set =
-                set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, gamma, F);
+                set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, alpha, F);
             const LasvmExtremes found = lasvm_extremes(set, members.data(), rounding);
             return std::tuple{found.top, found.bottom, found.finite};
         },
-        strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("gamma"),
+        strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("alpha"),
         strict("F"), "rounding"_a);
     m.def(
         "lasvm_leave",
         [](MutableVector<std::int64_t> members, std::int64_t count, Index row, Vector<double> t,
-           Vector<double> lo, Vector<double> hi, Vector<double> gamma, Vector<double> F,
+           Vector<double> lo, Vector<double> hi, Vector<double> alpha, Vector<double> F,
            MutableVector<bool> inside, double high, double low) {
             const LasvmSet set =
-                set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, gamma, F);
+                set_of(members.data(), std::int64_t(members.shape(0)), count, row, t, lo, hi, alpha, F);
             check_length(inside, std::int64_t(row.shape(0)), "inside");
             return lasvm_leave(set, members.data(), inside.data(), high, low);
         },
-        strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("gamma"),
+        strict("members"), "count"_a, strict("row"), strict("t"), strict("lo"), strict("hi"), strict("alpha"),
         strict("F"), strict("inside"), "high"_a, "low"_a);
 }
 

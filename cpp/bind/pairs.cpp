@@ -109,16 +109,16 @@ void look_at(WholeSMOObject& self, std::int64_t begin, MutableVector<double> goa
 }
 
 int visit(WholeSMOObject& self, Matrix<double> K, Vector<double> y, Vector<double> weight,
-          MutableVector<double> gamma, std::int64_t p) {
+          MutableVector<double> alpha, std::int64_t p) {
     const std::int64_t n = std::int64_t(y.shape(0)), stride = std::int64_t(K.shape(1));
     if (n < 1 || std::int64_t(K.shape(0)) < n || stride % 8 || stride < n)
         throw std::invalid_argument(
             "K must have a row for each target, padded to a multiple of eight columns");
     check_length(weight, n, "weight");
-    check_length(gamma, n, "gamma");
+    check_length(alpha, n, "alpha");
     self.check(p);
     nb::gil_scoped_release release;
-    return int(self.smo.visit({n, stride, K.data(), y.data(), weight.data(), gamma.data()}, self.states(),
+    return int(self.smo.visit({n, stride, K.data(), y.data(), weight.data(), alpha.data()}, self.states(),
                               p - self.begin));
 }
 
@@ -216,7 +216,7 @@ void register_pairs(nb::module_& m) {
              strict("dual"), strict("bias"), strict("steps"), strict("over"))
         .def_prop_ro("values", [](const WholeSMOObject& x) { return x.smo.values; })
         .def_prop_ro("work", [](const WholeSMOObject& x) { return x.smo.work; })
-        .def("visit", &visit, strict("K"), strict("y"), strict("weight"), strict("gamma"), "part"_a)
+        .def("visit", &visit, strict("K"), strict("y"), strict("weight"), strict("alpha"), "part"_a)
         .def("visit_pair", &pair, strict("starts"), strict("weight"), strict("table"), "i"_a, "j"_a,
              strict("K"))
         .def("visit_pairs", &pairs, strict("starts"), strict("weight"), strict("table"), "i"_a, "first"_a,

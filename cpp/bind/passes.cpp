@@ -240,13 +240,16 @@ void register_passes(nb::module_& m) {
 
     m.def(
         "epoch_order",
-        [](std::int64_t rows, int sampling, std::uint64_t seed, std::int64_t epoch, std::int64_t chunk) {
-            if (sampling < Sampling::iid || sampling > Sampling::chunked)
-                throw std::invalid_argument("sampling " + std::to_string(sampling) +
-                                            " is none of 0 (iid), 1 (fixed), 2 (permutation), 3 (chunked)");
+        [](std::int64_t rows, const std::string& sampling, std::uint64_t seed, std::int64_t epoch,
+           std::int64_t chunk) {
+            const auto scheme = meaning<Sampling::Scheme>("sampling", sampling,
+                                                          {{"iid", Sampling::iid},
+                                                           {"fixed", Sampling::fixed},
+                                                           {"permutation", Sampling::permutation},
+                                                           {"chunked", Sampling::chunked}});
             if (rows < 0) throw std::invalid_argument("rows must be at least 0");
             std::vector<std::int64_t> order;
-            const Sampling drawn(Sampling::Scheme(sampling), std::max<std::int64_t>(chunk, 1));
+            const Sampling drawn(scheme, std::max<std::int64_t>(chunk, 1));
             epoch_order(order, rows, drawn, seed, epoch);
             auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
             std::copy(order.begin(), order.end(), p);

@@ -15,6 +15,7 @@
 #include "pegasos/linear/box_kernels.hpp"
 #include "pegasos/linear/envelope.hpp"
 #include "pegasos/linear/margin_lanes.hpp"
+#include "pegasos/structured/chain_kernels.hpp"
 
 #define PEGASOS_DECLARE(isa)                                      \
     namespace simd {                                              \
@@ -28,7 +29,9 @@
     extern const PairTable table_pairs_##isa;                     \
     extern const MarginKernels<float> table_margin_float_##isa;   \
     extern const MarginKernels<double> table_margin_double_##isa; \
-    extern const SquareLanes table_squares_##isa;
+    extern const SquareLanes table_squares_##isa;                 \
+    extern const ChainKernels<float> table_chain_float_##isa;     \
+    extern const ChainKernels<double> table_chain_double_##isa;
 
 #ifdef PEGASOS_X86_DISPATCH
 #define PEGASOS_CHOOSE(table) (level == 4 ? table##_v4 : level == 3 ? table##_v3 : table##_baseline)
@@ -119,6 +122,14 @@ const MarginKernels<float>& margin_kernels<float>() {
 template <>
 const MarginKernels<double>& margin_kernels<double>() {
     return PEGASOS_CHOOSE(table_margin_double);
+}
+template <>
+const ChainKernels<float>& chain_kernels<float>() {
+    return PEGASOS_CHOOSE(table_chain_float);
+}
+template <>
+const ChainKernels<double>& chain_kernels<double>() {
+    return PEGASOS_CHOOSE(table_chain_double);
 }
 
 }  // namespace pegasos

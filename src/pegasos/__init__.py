@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from pegasos.util import lazy
 
 if TYPE_CHECKING:
-    from pegasos import datasets, experiments, io, losses, plots, solvers, theory
+    from pegasos import datasets, experiments, io, losses, metrics, plots, solvers, theory
     from pegasos.estimators.linear import LinearSVC, LinearSVR
     from pegasos.estimators.pystruct import PystructOracle
+    from pegasos.estimators.sequence import SequenceSVC
     from pegasos.estimators.structured import StructuredSVC
     from pegasos.estimators.svc import SVC
     from pegasos.estimators.svr import SVR
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
     from pegasos.io import load, save
     from pegasos.solvers import (
         LASVM,
+        LBFGS,
         SBP,
         SDCA,
         SGD,
         SMO,
+        AveragedPerceptron,
         BlockFrankWolfe,
         CuttingPlane,
         InteriorPoint,
         Norma,
         Nystroem,
+        PassiveAggressive,
         Pegasos,
         SmoothedNewton,
     )
@@ -34,12 +38,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "LASVM",
+    "LBFGS",
     "SBP",
     "SDCA",
     "SGD",
     "SMO",
     "SVC",
     "SVR",
+    "AveragedPerceptron",
     "BlockFrankWolfe",
     "Certificate",
     "Checkpoint",
@@ -50,9 +56,11 @@ __all__ = [
     "LinearSVR",
     "Norma",
     "Nystroem",
+    "PassiveAggressive",
     "Pegasos",
     "PystructOracle",
     "RandomizedClassifier",
+    "SequenceSVC",
     "SmoothedNewton",
     "SparsePath",
     "SparseSVC",
@@ -63,6 +71,7 @@ __all__ = [
     "io",
     "load",
     "losses",
+    "metrics",
     "plots",
     "save",
     "solvers",
@@ -75,6 +84,7 @@ __getattr__, __dir__ = lazy.names(
     {
         "estimators.linear": ("LinearSVC", "LinearSVR"),
         "estimators.pystruct": ("PystructOracle",),
+        "estimators.sequence": ("SequenceSVC",),
         "estimators.structured": ("StructuredSVC",),
         "estimators.svc": ("SVC",),
         "estimators.svr": ("SVR",),
@@ -83,19 +93,22 @@ __getattr__, __dir__ = lazy.names(
         "io": ("load", "save"),
         "solvers": (
             "LASVM",
+            "LBFGS",
             "SBP",
             "SDCA",
             "SGD",
             "SMO",
+            "AveragedPerceptron",
             "BlockFrankWolfe",
             "CuttingPlane",
             "InteriorPoint",
             "Norma",
             "Nystroem",
+            "PassiveAggressive",
             "Pegasos",
             "SmoothedNewton",
         ),
         "sparse": ("Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"),
     },
-    modules=("datasets", "experiments", "io", "losses", "plots", "solvers", "theory"),
+    modules=("datasets", "experiments", "io", "losses", "metrics", "plots", "solvers", "theory"),
 )

@@ -1,4 +1,5 @@
 # Made by tools/core_stub.py from the compiled core, see cpp/bind/: not to be edited. After a change there: make stub.
+from collections.abc import Iterable, Iterator
 from typing import overload
 
 import numpy as np
@@ -6,6 +7,113 @@ from numpy.typing import NDArray
 from typing_extensions import CapsuleType
 
 def instruction_set() -> str: ...
+
+class Chain:
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        indptr: NDArray[np.int64],
+        ids: NDArray[np.int32],
+        values: NDArray[np.float64] | None,
+        attributes: int,
+        labels: int,
+        next: NDArray[np.uint8],
+        first: NDArray[np.uint8],
+        final: NDArray[np.uint8],
+    ) -> None: ...
+    def teach(self, tags: NDArray[np.uint16], cost: NDArray[np.float64], learnt: NDArray[np.uint8]) -> None: ...
+    def tag(self, weights: NDArray[np.float64], threads: int) -> tuple[NDArray[np.uint16], int]: ...
+    def marginals(self, weights: NDArray[np.float64], threads: int) -> tuple[NDArray[np.float64], int]: ...
+    def hinge(
+        self, weights: NDArray[np.float64], cut: bool, threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint16] | None]: ...
+    def log_losses(
+        self, weights: NDArray[np.float64], weight: NDArray[np.float64], threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+    def plane_weights(
+        self, rows: NDArray[np.int64], labels: NDArray[np.uint16], share: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...
+    def plane_costs(self, rows: NDArray[np.int64], labels: NDArray[np.uint16]) -> NDArray[np.float64]: ...
+    def products(
+        self, weights: NDArray[np.float64], weight: NDArray[np.float64], labellings: NDArray[np.uint16], threads: int
+    ) -> NDArray[np.float64]: ...
+
+class ChainSteps:
+    def __init__(
+        self,
+        chain: Chain,
+        weight: NDArray[np.float64] | None,
+        *,
+        rule: str,
+        loss: str,
+        mean: str,
+        lam: float,
+        t0: float,
+        aggressiveness: float,
+        radius: float,
+        batch_size: int,
+        sampling: str,
+        seed: int,
+        exact: bool,
+    ) -> None: ...
+    def advance(self, tokens: int) -> None: ...
+    def begin_window(self) -> None: ...
+    @property
+    def epochs(self) -> float: ...
+    @property
+    def epoch_ended(self) -> bool: ...
+    def weights(self, mean: bool) -> NDArray[np.float64]: ...
+    def decoded(self) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.float64]]: ...
+    def progress(self) -> tuple[float, float, float, float, float, float]: ...
+    def sums(self, lag: bool) -> NDArray[np.float64]: ...
+    def restore(
+        self,
+        progress: tuple[float, float, float, float, float, float],
+        V: NDArray[np.float64],
+        U: NDArray[np.float64],
+        rows: NDArray[np.int64],
+        labels: NDArray[np.uint16],
+        visits: NDArray[np.float64],
+    ) -> None: ...
+
+class ChainPlanes:
+    def __init__(
+        self,
+        chain: Chain,
+        weight: NDArray[np.float64] | None,
+        *,
+        lam: float,
+        total: float,
+        unused_passes: float,
+        seed: int,
+    ) -> None: ...
+    def advance(self, tokens: int, cached: bool) -> None: ...
+    @property
+    def pass_ended(self) -> bool: ...
+    @property
+    def gap(self) -> float: ...
+    @property
+    def loss(self) -> float: ...
+    @property
+    def at(self) -> int: ...
+    @property
+    def passes(self) -> int: ...
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def squares(self) -> float: ...
+    def weights(self) -> NDArray[np.float64]: ...
+    def set_weights(self, W: NDArray[np.float64]) -> None: ...
+    def set_double(self) -> None: ...
+    def table(self) -> tuple[NDArray[np.int64], NDArray[np.uint16], NDArray[np.float64], NDArray[np.float64]]: ...
+    def add(
+        self,
+        rows: NDArray[np.int64],
+        labels: NDArray[np.uint16],
+        alpha: NDArray[np.float64],
+        unused: NDArray[np.float64] | None,
+    ) -> None: ...
+    def go_on(self, passes: int, at: int, gap: float, loss: float) -> None: ...
 
 class KernelRows:
     def __init__(self, rows: Rows, kernel: str, gamma: float, coef0: float, degree: int, threads: int) -> None: ...
@@ -201,7 +309,7 @@ def lasvm_extremes(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     rounding: float,
 ) -> tuple[int, int, bool]: ...
@@ -212,7 +320,7 @@ def lasvm_leave(
     t: NDArray[np.float64],
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
-    gamma: NDArray[np.float64],
+    alpha: NDArray[np.float64],
     F: NDArray[np.float64],
     inside: NDArray[np.bool_],
     high: float,
@@ -352,7 +460,7 @@ class WholeSMO:
         K: NDArray[np.float64],
         y: NDArray[np.float64],
         weight: NDArray[np.float64],
-        gamma: NDArray[np.float64],
+        alpha: NDArray[np.float64],
         part: int,
     ) -> int: ...
     def visit_pair(
@@ -471,7 +579,7 @@ class MappedGuard:
     @property
     def torn(self) -> bool: ...
 
-def epoch_order(rows: int, sampling: int, seed: int, epoch: int, chunk: int = 1) -> NDArray[np.int64]: ...
+def epoch_order(rows: int, sampling: str, seed: int, epoch: int, chunk: int = 1) -> NDArray[np.int64]: ...
 def simplex_qp(
     H: NDArray[np.float64], b: NDArray[np.float64], start: NDArray[np.float64], tolerance: float, steps: int
 ) -> NDArray[np.float64]: ...
@@ -513,6 +621,21 @@ class BoxSteps:
     def duals(self) -> NDArray[np.float64]: ...
     def path(self) -> NDArray[np.float64]: ...
     def restore(self, path: NDArray[np.float64], beta: NDArray[np.float64], length: float, steps: int) -> None: ...
+
+class Vocabulary:
+    def __init__(self, bytes: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None: ...
+    @staticmethod
+    def learn(
+        X: Iterator[Iterable[Iterable[str]]], begins: NDArray[np.int64] | None, min_freq: float, limit: int = 2147483646
+    ) -> tuple[
+        Vocabulary, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]
+    ]: ...
+    def encode(
+        self, X: Iterator[Iterable[Iterable[str]]], begins: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64] | None]: ...
+    def __len__(self) -> int: ...
+    def names(self) -> list[str]: ...
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]: ...
 
 class Pegasos:
     def __init__(

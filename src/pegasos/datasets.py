@@ -25,7 +25,7 @@ __all__ = ["available", "demo", "load", "make_text"]
 Split = Literal["train", "test", "all"]
 
 _CHUNK = 16_384  # documents generated at a time: part of what random_state means, so a constant
-_POSITIVE = 0.47  # share of positive labels before noise, as in CCAT
+_POSITIVE_SHARE = 0.47  # share of positive labels before noise, as in CCAT
 _LENGTH_SIGMA = 0.69  # spread of the logarithm of the document length (measured on RCV1)
 _LEAN = 0.75  # how strongly a document leans towards the words of its side
 
@@ -106,7 +106,7 @@ def make_text(
     rng = np.random.default_rng(label_seed)
     flipped = rng.random(n_samples) < noise
     score = np.concatenate(scores) + 1e-9 * rng.random(n_samples)  # documents without a word that matters: a coin
-    y = np.where(score > np.quantile(score, 1 - _POSITIVE), 1, -1).astype(np.int64)
+    y = np.where(score > np.quantile(score, 1 - _POSITIVE_SHARE), 1, -1).astype(np.int64)
     y[flipped] *= -1
     return X, y
 
@@ -219,7 +219,7 @@ def _unit_columns(X: Any, reference: Any) -> npt.NDArray[np.float32]:
 
 def _tf_idf(X: Any, reference: Any) -> Any:
     """Weigh word counts by the inverse document frequency in the training rows, then normalise the rows."""
-    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.feature_extraction.text import TfidfTransformer  # slow to import, and used by one dataset
 
     return TfidfTransformer().fit(reference).transform(X)
 
@@ -366,7 +366,7 @@ def _read(name: str, source: _Source, part: str) -> tuple[Any, npt.NDArray[Any]]
 
 def _parse(path: Path, n_features: int) -> tuple[sp.csr_matrix, npt.NDArray[np.float64]]:
     """Parse an xz-compressed svmlight file into canonical CSR with ``int32`` indices."""
-    from sklearn.datasets import load_svmlight_file
+    from sklearn.datasets import load_svmlight_file  # slow to import
 
     with lzma.open(path) as file:
         text = io.BytesIO(file.read())

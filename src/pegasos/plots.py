@@ -141,7 +141,7 @@ class ConvergenceDisplay:
         >>> ConvergenceDisplay.from_estimator(model).reference_kind_
         'lower bound'
         """
-        from sklearn.utils.validation import check_is_fitted
+        from sklearn.utils.validation import check_is_fitted  # takes as long to import as all the rest of this module
 
         check_is_fitted(estimator, "trace_")
         traces = {type(estimator).__name__ if name is None else name: estimator.trace_}

@@ -42,8 +42,7 @@ def kernel_rows(name, degree=3):
             lambda: pegasos().select("avarage"),
             "iterate 'avarage' is none of last, average, suffix, first_random, second_random",
         ),
-        (lambda: _core.epoch_order(6, 7, 0, 0), "sampling 7 is none of 0 .iid., 1 .fixed., 2 .permutation., 3"),
-        (lambda: _core.epoch_order(6, -1, 0, 0), "sampling -1 is none of"),
+        (lambda: _core.epoch_order(6, "iit", 0, 0), "sampling 'iit' is none of iid, fixed, permutation, chunked"),
         (lambda: _core.Loss("hinges", None), "loss 'hinges' is none of hinge, squared_hinge, .*, quantile$"),
         (lambda: _core.Loss("huber", None), "loss 'huber' needs a parameter"),
         (lambda: _core.Loss("hinge", 0.1), "loss 'hinge' has no parameter"),
@@ -128,6 +127,7 @@ def test_known_words_are_taken():
     solver = pegasos(average=True, random=True)
     for which in ("last", "average", "suffix", "first_random", "second_random"):
         solver.select(which)
-    assert [len(_core.epoch_order(6, code, 0, 0)) for code in range(4)] == [6, 6, 6, 6]
+    for sampling in ("iid", "fixed", "permutation", "chunked"):
+        assert len(_core.epoch_order(6, sampling, 0, 0)) == 6
     for name in ("linear", "poly", "sigmoid", "rbf", "laplacian", "chi2"):
         assert kernel_rows(name).rows == 6

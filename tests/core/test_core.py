@@ -257,7 +257,7 @@ def test_interior_point_resumes_after_its_rehearsal():
     p = problem(X, y, losses.Hinge(), 1e-3, bias="free")
 
     class Short(InteriorPointEngine):
-        SAMPLE = 200
+        MIN_SAMPLE_ROWS = 200
 
     for before in (3, 12):
         straight, first, second = (Short(p, 0) for _ in range(3))

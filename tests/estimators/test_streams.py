@@ -182,7 +182,7 @@ def test_means_of_pieces_are_means_of_rows(output, intercept):
     model = LinearSVC(**how)
     for first in range(0, 40, 10):
         model.partial_fit(rows[first : first + 10], labels[first : first + 10], classes=[-1, 1])
-    orders = [pegasos._core.epoch_order(10, 1, first, 0) + first for first in range(0, 40, 10)]
+    orders = [pegasos._core.epoch_order(10, "fixed", first, 0) + first for first in range(0, 40, 10)]
     order = np.concatenate(orders)
     seen = iterates(LinearSVC(**how | {"solver": Pegasos(t0=4.0)}), rows[order], labels[order], classes=[-1, 1])
     # After 40 rows the marks lie at 10, 20 and 40: the window has just moved to 20.

@@ -548,8 +548,8 @@ def test_any_changed_entry_changes_the_digest(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     wide = rng.standard_normal((data.draw(st.integers(900, 1100)), 7)).astype(data.draw(st.sampled_from(["f4", "f8"])))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "HASHED", hashed)
-        patch.setattr(digests, "PIECE", 1 << 14)
+        patch.setattr(digests, "HASHED_BYTES", hashed)
+        patch.setattr(digests, "BYTES_PER_PASS", 1 << 14)
         X = wide[:, :4] if data.draw(st.booleans()) else wide  # gaps between the rows
         before = digests.digest(X)
         assert before == digests.digest(np.ascontiguousarray(X))

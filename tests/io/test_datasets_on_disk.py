@@ -762,7 +762,7 @@ def test_wrong_numbers_are_found_where_they_are_used(tmp_path, name, at, value, 
 @quiet
 @given(m=st.integers(1, 20_000), chunk=st.integers(1, 300), seed=st.integers(0, 2**63), epoch=st.integers(0, 9))
 def test_a_chunked_epoch_visits_every_row_once_and_stays_close(m, chunk, seed, epoch):
-    order = _core.epoch_order(m, 3, seed, epoch, chunk)
+    order = _core.epoch_order(m, "chunked", seed, epoch, chunk)
     assert_array_equal(np.sort(order), np.arange(m))
     chunks = order // chunk
     _, begin = np.unique(chunks, return_index=True)
@@ -771,20 +771,20 @@ def test_a_chunked_epoch_visits_every_row_once_and_stays_close(m, chunk, seed, e
     np.add.at(change, begin, 1)
     np.add.at(change, m - left, -1)
     assert np.cumsum(change).max() <= 256
-    assert_array_equal(order, _core.epoch_order(m, 3, seed, epoch, chunk))
+    assert_array_equal(order, _core.epoch_order(m, "chunked", seed, epoch, chunk))
 
 
 def test_chunked_orders_differ_by_seed_and_epoch_and_are_pinned():
-    orders = [_core.epoch_order(1000, 3, s, e, 10).tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
+    orders = [_core.epoch_order(1000, "chunked", s, e, 10).tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
     assert orders[0] != orders[1] != orders[2] != orders[0]
-    assert _core.epoch_order(8, 3, 0, 0, 4).tolist() == _core.epoch_order(8, 2, 0, 0).tolist()
-    assert _core.epoch_order(1000, 3, 0, 0, 1)[:8].tolist() == [916, 964, 314, 755, 600, 569, 38, 536]
+    assert _core.epoch_order(8, "chunked", 0, 0, 4).tolist() == _core.epoch_order(8, "permutation", 0, 0).tolist()
+    assert _core.epoch_order(1000, "chunked", 0, 0, 1)[:8].tolist() == [916, 964, 314, 755, 600, 569, 38, 536]
 
 
 @pytest.mark.parametrize(("m", "chunk"), [(6000, 5), (2570, 10), (51_200, 10)])
 def test_every_part_of_an_epoch_is_drawn_from_the_whole_file(m, chunk):
     """Each lot of 256 chunks takes at most one from each of 256 equal stretches of the file, and lots are of a size."""
-    order = np.asarray(_core.epoch_order(m, 3, 1, 2, chunk))
+    order = np.asarray(_core.epoch_order(m, "chunked", 1, 2, chunk))
     chunks = -(-m // chunk)
     lots = -(-chunks // 256)
     bounds = np.arange(257) * chunks // 256

@@ -221,7 +221,7 @@ def test_checkpoints_with_a_column_more_and_less(folder, name, tmp_path, capsys)
     """So for checkpoints, as this version writes them: arrays of other versions are passed over."""
     header, arrays = resume.read(folder / f"{name}.checkpoint")
     if (table := arrays.pop("loop.trace", None)) is not None:
-        arrays |= {f"loop.trace.{key}": column for key, column in zip(trace.UNNAMED, table.T, strict=True)}
+        arrays |= {f"loop.trace.{key}": column for key, column in zip(trace.UNNAMED_COLUMNS, table.T, strict=True)}
     del arrays["loop.trace.relative_gap"]
     count = len(arrays["loop.trace.epochs"])
     arrays |= {"loop.trace.colour": np.ones(count), "loop.mood": np.ones((2, 3)), "other": np.zeros(1)}
@@ -240,7 +240,7 @@ def test_a_checkpoint_that_lacks_what_it_needs(missing, tmp_path):
     fit = expected(folder)["checkpoints"]["linear_svc"]
     header, arrays = resume.read(folder / "linear_svc.checkpoint")
     if (table := arrays.pop("loop.trace", None)) is not None:
-        arrays |= {f"loop.trace.{key}": column for key, column in zip(trace.UNNAMED, table.T, strict=True)}
+        arrays |= {f"loop.trace.{key}": column for key, column in zip(trace.UNNAMED_COLUMNS, table.T, strict=True)}
     del arrays[missing]
     resume.write(tmp_path / "file", header, arrays)
     model = pegasos.LinearSVC(**fit["parameters"], checkpoint=tmp_path / "file")

@@ -247,9 +247,9 @@ def raw_excess(sampling, rows, *, lam=0.1, seeds=30):
 
 def test_the_raw_formula_needs_whole_epochs():
     """Whole epochs: a bound. Half an epoch more, or independent draws: none, so the repair above is not idle."""
-    assert raw_excess(2, 80) <= 1e-12
-    assert raw_excess(2, 60) > 1e-3
-    assert raw_excess(0, 80) > 1e-3
+    assert raw_excess("permutation", 80) <= 1e-12
+    assert raw_excess("permutation", 60) > 1e-3
+    assert raw_excess("iid", 80) > 1e-3
 
 
 @pytest.mark.parametrize("loss", SCALAR, ids=repr)
@@ -271,7 +271,7 @@ def test_dual_point_is_at_least_as_good_as_the_free_certificate(loss):
     X, y = toy(loss)
     p = problem(X, y, loss, 1.0)
     engine = advance(Pegasos(t0=0.0).engine(p, Options("none", 3)), 1)
-    order = _core.epoch_order(40, 2, 3, 0)
+    order = _core.epoch_order(40, "permutation", 3, 0)
     W = o.pegasos(X, y, order, lam=1.0, loss=oracle(loss))
     free = o.free_certificate(X, y, order, W, lam=1.0, loss=oracle(loss)).dual
     mine = dual_value(p, engine.duals())[0]
@@ -301,7 +301,7 @@ def test_window_beats_the_whole_history():
     p = problem(X, y, losses.Hinge(), 0.03)
     star = optimum(p)[0].primal
     engine = advance(Pegasos(t0=0.0).engine(p, Options("none", 0)), 32)
-    order = np.concatenate([_core.epoch_order(60, 2, 0, e) for e in range(32)])
+    order = np.concatenate([_core.epoch_order(60, "permutation", 0, e) for e in range(32)])
     W = o.pegasos(X, y, order, lam=0.03, loss="hinge")
     whole = o.free_certificate(X, y, order, W, lam=0.03, loss="hinge")
     window = o.free_certificate(X, y, order, W, lam=0.03, loss="hinge", start=16 * 60)

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from pegasos import SDCA, LinearSVC, LinearSVR, io
+from pegasos.solvers import Auto
 from pegasos.util import memory as memory_of_machine
 from pegasos.util.memory import TooManyColumns, available_memory
 
@@ -80,7 +81,8 @@ print((peak() - before) * 1024 / 32e6)
 """
     done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     kept = float(done.stdout)
-    assert memory_of_machine._KEPT / 2 < kept < 2 * memory_of_machine._KEPT
+    expected = Auto().numbers_per_weight(1)
+    assert expected / 2 < kept < 2 * expected
 
 
 def test_there_is_memory():

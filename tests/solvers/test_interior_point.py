@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 from pegasos import LinearSVC, LinearSVR, _core, losses
 from pegasos.solvers.linear.interior_point import Boxes, InteriorPointEngine
-from pegasos.solvers.linear.normal_equations import LAPACK, LOST, regularisation, solve_normal
+from pegasos.solvers.linear.normal_equations import LAPACK, PRECISION_LOST, regularisation, solve_normal
 
 PIECEWISE = [losses.Hinge(), losses.EpsilonInsensitive(0.1), losses.Quantile(0.3)]
 
@@ -105,7 +105,7 @@ def test_a_step_that_fails_changes_nothing(what):
     state[f"0.{what}"][1] = np.nan
     engine.restore(state)
     engine.advance()
-    assert engine.stuck == LOST
+    assert engine.stuck == PRECISION_LOST
     assert engine.due(1e-3)  # there is nothing to wait for
     for name in ("0.path", "0.beta", "0.iterations"):
         np.testing.assert_array_equal(engine.state()[name], state[name])

@@ -1,9 +1,11 @@
 """Kernel Pegasos: the decisions of the printed algorithm whatever the blocks, linear Pegasos, bounds, streams."""
 
 import pickle
+import re
 import signal
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import oracles as o
@@ -23,8 +25,9 @@ from pegasos.fit.loop import Limits, Watch, run
 from pegasos.kernels.functions import Kernel
 from pegasos.losses import Hinge
 from pegasos.solvers import kernel_solver, resolve
+from pegasos.solvers.kernel.pegasos import Progress
 
-CODES = {"iid": 0, "fixed": 1, "permutation": 2}
+SAMPLINGS = ("iid", "fixed", "permutation")
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 RBF = Kernel("rbf", 0.5)
 
@@ -32,8 +35,15 @@ every = pytest.mark.parametrize("loss", SCALAR, ids=repr)
 
 
 def batches(m, count, *, sampling="permutation", seed=0, k=1):
-    orders = [_core.epoch_order(m, CODES[sampling], seed, e) for e in range(count)]
+    orders = [_core.epoch_order(m, sampling, seed, e) for e in range(count)]
     return [order[s : s + k] for order in orders for s in range(0, m, k)]
+
+
+def test_progress_has_the_names_and_the_order_of_the_core():
+    header = Path(__file__).parents[2] / "cpp" / "pegasos" / "kernel" / "steps.hpp"
+    struct = re.search(r"struct PegasosProgress \{(.*?)\};", header.read_text(encoding="utf-8"), re.S)[1]
+    fields = [name for line in re.findall(r"double ([^;]+);", struct) for name in line.split(", ")]
+    assert fields == [number.name.lower() for number in Progress]
 
 
 def safe_t0(loss):
@@ -58,7 +68,7 @@ def quiet(model, *data, **more):
 
 
 @pytest.mark.parametrize("block", [1, 3, 16, 256])
-@pytest.mark.parametrize("sampling", CODES)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_blocks_make_the_decisions_of_the_printed_algorithm(block, sampling, kernel, monkeypatch):
     monkeypatch.setattr("pegasos.solvers.kernel.blocks.BLOCK_ROWS", block)
@@ -180,7 +190,7 @@ def test_the_bounds_enclose_an_independent_optimum(loss, bias):
 
 
 @pytest.mark.parametrize("output", ["last", "average", "suffix", "random"])
-@pytest.mark.parametrize("sampling", CODES)
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_outputs_and_orders_stay_within_the_bounds(output, sampling):
     X, y = toy(Hinge(), 50)
     p = kernel_problem(X, y, Hinge(), 0.05, kernel=RBF)

@@ -44,7 +44,7 @@ def test_blocks_make_the_steps_of_serial_ascent(loss, block, sampling, monkeypat
     engine = advance(engine_of(p, SDCA(sampling=sampling), seed=4), 2)
     K, u = pairwise.rbf_kernel(X, gamma=0.5), np.zeros(30)
     for epoch in range(2):
-        order = _core.epoch_order(30, {"iid": 0, "fixed": 1, "permutation": 2}[sampling], 4, epoch)
+        order = _core.epoch_order(30, sampling, 4, epoch)
         u = o.kernel_dual_epoch(K, y, u, [i for i in order if c[i]], lam=0.05, loss=oracle(loss), weight=c)
     assert_allclose(engine.point().duals, u, rtol=1e-6, atol=1e-7)
 

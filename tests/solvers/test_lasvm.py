@@ -58,23 +58,23 @@ def test_scans_of_the_core():
     rng = np.random.default_rng(0)
     row, t, F = np.arange(6), np.array([1.0, 1, 1, -1, -1, -1]), rng.normal(size=6)
     lo, hi = np.where(t > 0, 0.0, -1.0), np.where(t > 0, 1.0, 0.0)
-    gamma = np.array([0.0, 1.0, 0.5, 0.0, -1.0, -0.5])
+    alpha = np.array([0.0, 1.0, 0.5, 0.0, -1.0, -0.5])
     members = np.array([5, 0, 4, 1, 2, 3])
     g = t - F
-    top, bottom, finite = _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F, 0.0)
+    top, bottom, finite = _core.lasvm_extremes(members, 6, row, t, lo, hi, alpha, F, 0.0)
     assert finite
-    assert top == max((s for s in range(6) if gamma[s] < hi[s]), key=lambda s: g[s])
-    assert bottom == min((s for s in range(6) if gamma[s] > lo[s]), key=lambda s: g[s])
-    assert _core.lasvm_extremes(members, 0, row, t, lo, hi, gamma, F, 0.0)[:2] == (-1, -1)
-    assert not _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma, F * np.nan, 0.0)[2]
+    assert top == max((s for s in range(6) if alpha[s] < hi[s]), key=lambda s: g[s])
+    assert bottom == min((s for s in range(6) if alpha[s] > lo[s]), key=lambda s: g[s])
+    assert _core.lasvm_extremes(members, 0, row, t, lo, hi, alpha, F, 0.0)[:2] == (-1, -1)
+    assert not _core.lasvm_extremes(members, 6, row, t, lo, hi, alpha, F * np.nan, 0.0)[2]
     inside = np.ones(6, dtype=bool)
-    kept = _core.lasvm_leave(members, 6, row, t, lo, hi, gamma, F, inside, -np.inf, np.inf)
+    kept = _core.lasvm_leave(members, 6, row, t, lo, hi, alpha, F, inside, -np.inf, np.inf)
     assert members[:kept].tolist() == [5, 4, 1, 2]  # those at zero are gone, the others in order
     assert inside.tolist() == [False, True, True, False, True, True]
     with pytest.raises(IndexError):
-        _core.lasvm_extremes(members + 6, 6, row, t, lo, hi, gamma, F, 0.0)
-    with pytest.raises(ValueError, match="gamma"):
-        _core.lasvm_extremes(members, 6, row, t, lo, hi, gamma[:5], F, 0.0)
+        _core.lasvm_extremes(members + 6, 6, row, t, lo, hi, alpha, F, 0.0)
+    with pytest.raises(ValueError, match="alpha"):
+        _core.lasvm_extremes(members, 6, row, t, lo, hi, alpha[:5], F, 0.0)
 
 
 # --- the optimum -----------------------------------------------------------------------------------------------------

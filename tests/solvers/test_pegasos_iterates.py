@@ -14,16 +14,16 @@ from pegasos.problems.base import Point
 from pegasos.problems.linear import Weights
 from pegasos.solvers import SDCA, SGD, SOLVERS, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
 
-CODES = {"iid": 0, "fixed": 1, "permutation": 2}
+SAMPLINGS = ("iid", "fixed", "permutation")
 TIGHT = {"rtol": 1e-12, "atol": 1e-12}
 
 every = pytest.mark.parametrize("loss", CASES, ids=repr)
-samplings = pytest.mark.parametrize("sampling", CODES)
+samplings = pytest.mark.parametrize("sampling", SAMPLINGS)
 
 
 def batches(m, count, *, sampling="permutation", seed=0, k=1):
     """The batches of so many epochs, in the order of the core."""
-    orders = [_core.epoch_order(m, CODES[sampling], seed, e) for e in range(count)]
+    orders = [_core.epoch_order(m, sampling, seed, e) for e in range(count)]
     return [order[s : s + k] for order in orders for s in range(0, m, k)]
 
 
@@ -481,29 +481,29 @@ def test_restore_refuses_foreign_states():
 def test_orders(m):
     everyone = np.arange(m)
     for epoch in range(3):
-        assert np.array_equal(np.sort(_core.epoch_order(m, 2, 9, epoch)), everyone)
-        assert np.array_equal(_core.epoch_order(m, 1, 9, epoch), _core.epoch_order(m, 1, 9, 0))
-        assert np.array_equal(np.sort(_core.epoch_order(m, 1, 9, epoch)), everyone)
-        drawn = _core.epoch_order(m, 0, 9, epoch)
+        assert np.array_equal(np.sort(_core.epoch_order(m, "permutation", 9, epoch)), everyone)
+        assert np.array_equal(_core.epoch_order(m, "fixed", 9, epoch), _core.epoch_order(m, "fixed", 9, 0))
+        assert np.array_equal(np.sort(_core.epoch_order(m, "fixed", 9, epoch)), everyone)
+        drawn = _core.epoch_order(m, "iid", 9, epoch)
         assert drawn.shape == (m,)
         assert drawn.min() >= 0
         assert drawn.max() < m
     if m >= 40:
-        assert not np.array_equal(_core.epoch_order(m, 2, 9, 0), _core.epoch_order(m, 2, 9, 1))
-        assert not np.array_equal(_core.epoch_order(m, 2, 9, 0), _core.epoch_order(m, 2, 8, 0))
-        assert len(np.unique(_core.epoch_order(m, 0, 9, 0))) < m
+        assert not np.array_equal(_core.epoch_order(m, "permutation", 9, 0), _core.epoch_order(m, "permutation", 9, 1))
+        assert not np.array_equal(_core.epoch_order(m, "permutation", 9, 0), _core.epoch_order(m, "permutation", 8, 0))
+        assert len(np.unique(_core.epoch_order(m, "iid", 9, 0))) < m
 
 
 def test_the_generator_is_pinned():
     """The same seed gives the same order on every platform, for ever."""
-    assert _core.epoch_order(8, 2, 0, 0).tolist() == [5, 7, 0, 3, 2, 4, 6, 1]
-    assert _core.epoch_order(8, 0, 1, 2).tolist() == [4, 1, 4, 2, 6, 4, 0, 2]
+    assert _core.epoch_order(8, "permutation", 0, 0).tolist() == [5, 7, 0, 3, 2, 4, 6, 1]
+    assert _core.epoch_order(8, "iid", 1, 2).tolist() == [4, 1, 4, 2, 6, 4, 0, 2]
 
 
 @pytest.mark.parametrize("m", [1000, 8192, 70_000])
 def test_neighbours_in_a_file_are_no_neighbours_in_an_epoch(m):
     """The distance in time of rows that lie together is that of any two rows: m/3 on average."""
-    order = np.asarray(_core.epoch_order(m, 2, 9, 0))
+    order = np.asarray(_core.epoch_order(m, "permutation", 9, 0))
     when = np.empty(m)
     when[order] = np.arange(m)
     for apart in (1, 8, 32):
@@ -574,7 +574,7 @@ def test_neighbours_are_fetched_together_where_rows_are_short_and_many(m, column
     solver = engine.lanes.solvers[0]
     solver.advance(1)
     moved = np.flatnonzero(solver.state()["U"])
-    assert moved.tolist() == [_core.epoch_order(m, 2, 7, 0, chunk)[0]]
+    assert moved.tolist() == [_core.epoch_order(m, "permutation", 7, 0, chunk)[0]]
 
 
 @pytest.mark.parametrize("m", [5000, 70_000])

@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise
 
 from pegasos import SBP, SMO, SVC, SVR
 from pegasos.fit.engine import Options
-from pegasos.solvers.kernel.batch_perceptron_part import CLOSE
+from pegasos.solvers.kernel.batch_perceptron_part import LEVEL_REACHED
 from pegasos.solvers.kernel.slack_level import SlackLevels
 
 GAMMA = 0.5
@@ -129,7 +129,7 @@ def test_nu_comes_from_a_quick_solution():
 def test_a_given_nu_has_a_goal_of_its_own():
     X, y = two_classes(60)
     model = SVC(gamma=GAMMA, tol=0.02, solver=SBP(nu=0.2)).fit(X, y)  # no warning
-    assert model.certificate_.reason == CLOSE
+    assert model.certificate_.reason == LEVEL_REACHED
     own = model.sbp_[0]
     assert own.level <= own.upper <= own.level / (1 - 0.02) * (1 + 1e-12)
     assert (

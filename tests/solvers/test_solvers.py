@@ -198,7 +198,7 @@ def test_sdca_steps_are_the_oracles(loss):
     u = np.zeros((40, p.outputs))
     u = u if p.joint else u[:, 0]
     for epoch in range(2):
-        order = _core.epoch_order(40, 2, 4, epoch)
+        order = _core.epoch_order(40, "permutation", 4, epoch)
         u = o.dual_epoch(X, y, u, order, lam=0.05, loss=oracle(loss), weight=c, B=0.7)
     assert_allclose(engine.duals(), u.reshape(40, -1), rtol=1e-7, atol=1e-8)
 
@@ -417,7 +417,7 @@ def test_second_order_sparse_equals_dense(loss, density):
 
 def test_interior_point_rehearses_long_problems(monkeypatch):
     """The first iterations go over a sample; what they find is the optimum of all rows."""
-    monkeypatch.setattr(InteriorPointEngine, "SAMPLE", 200)
+    monkeypatch.setattr(InteriorPointEngine, "MIN_SAMPLE_ROWS", 200)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     y = np.where(X @ [1.0, -1.0] + rng.normal(size=len(X)) > 0.3, 1.0, -1.0)

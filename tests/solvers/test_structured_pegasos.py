@@ -19,7 +19,7 @@ from pegasos.util.random import uniform
 
 
 def orders(n, sampling, seed, epochs):
-    return [_core.epoch_order(n, {"iid": 0, "fixed": 1, "permutation": 2}[sampling], seed, e) for e in range(epochs)]
+    return [_core.epoch_order(n, sampling, seed, e) for e in range(epochs)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -104,7 +104,7 @@ def test_planes_are_counted():
 def test_the_generator_is_the_core_s():
     """By what the core draws of a stream: the first number below n."""
     for seed, stream in ((0, 0), (7, 3), (2**64 - 1, 12345)):
-        drawn = _core.epoch_order(10**6, 0, seed, stream)[0]
+        drawn = _core.epoch_order(10**6, "iid", seed, stream)[0]
         assert int(uniform(seed, stream) * 10**6 - 1e-9) == drawn
 
 

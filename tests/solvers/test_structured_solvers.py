@@ -188,7 +188,7 @@ def test_solvers_that_are_none(solver, message):
 
 
 def test_a_solver_of_oracles_is_none_of_linear_machines():
-    with pytest.raises(ValueError, match="that one is for the oracle estimators"):
+    with pytest.raises(ValueError, match="that one is for StructuredSVC"):
         resolve("block_frank_wolfe")
 
 

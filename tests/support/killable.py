@@ -58,10 +58,10 @@ def data(kind):
 
 #: Makes the second-order methods rehearse on samples of these few rows.
 REHEARSE = {
-    "pegasos.solvers.linear.smoothed_newton.SmoothedNewtonEngine.SAMPLE": 60,
-    "pegasos.solvers.linear.smoothed_newton.SmoothedNewtonEngine.PER_COLUMN": 1,
-    "pegasos.solvers.linear.interior_point.InteriorPointEngine.SAMPLE": 60,
-    "pegasos.solvers.linear.interior_point.InteriorPointEngine.PER_COLUMN": 1,
+    "pegasos.solvers.linear.smoothed_newton.SmoothedNewtonEngine.MIN_SAMPLE_ROWS": 60,
+    "pegasos.solvers.linear.smoothed_newton.SmoothedNewtonEngine.MIN_SAMPLE_ROWS_PER_COLUMN": 1,
+    "pegasos.solvers.linear.interior_point.InteriorPointEngine.MIN_SAMPLE_ROWS": 60,
+    "pegasos.solvers.linear.interior_point.InteriorPointEngine.MIN_SAMPLE_ROWS_PER_COLUMN": 1,
 }
 #: Makes "auto" begin with Pegasos on these few rows, and change over to SDCA and then to a second-order method.
 SWITCH = {

@@ -42,7 +42,7 @@ bool replace_pages(std::uintptr_t at) {
 
 void handle(int number, siginfo_t* info, void* context) {
     if (replace_pages(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
-    // Not ours. Who comes here a second time while passing it on has been sent back by whoever was before us.
+    // Not ours. A second call while passing it on comes from the earlier handler, which has passed it back.
     const bool again = passing_on.exchange(true);
     if (!again && (before.sa_flags & SA_SIGINFO) && before.sa_sigaction)
         before.sa_sigaction(number, info, context);

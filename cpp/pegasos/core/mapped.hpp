@@ -1,9 +1,9 @@
-// Arrays mapped from files that somebody cuts short while they are read.
+// Arrays mapped from files that are cut short while they are read.
 //
 // Reading a page that its file no longer has is a bus error, which ends the process. While a MappedGuard
-// watches over an array, such a page reads as zeros instead, and the guard says so: whoever has read from the
-// array asks it, and throws away what was made of the zeros. (Wayland's shared memory is guarded in this way,
-// too.) Bus errors anywhere else go to whoever handled them before.
+// watches over an array, such a page reads as zeros instead, and the guard says so: after reading the array
+// the caller asks it, and throws away what was made of the zeros. (Wayland's shared memory is guarded in this
+// way, too.) Bus errors anywhere else go to the handler that was there before.
 #pragma once
 #include <cstddef>
 

@@ -11,7 +11,7 @@
 //
 // There are two of them. Single<Loss> is one score, compiled into the loop together with the loss: such a visit
 // is over in some twenty nanoseconds. Output is everything else, called by pointer: a visit of eight lanes or
-// more takes so long that nobody notices, and its loops are compiled once, and not once for each loss. What
+// more takes so long that the call does not show, and its loops are compiled once, and not once for each loss. What
 // takes many rows at a call, or is called once in an epoch, is Output's alone, for one score as well.
 #pragma once
 #include <algorithm>

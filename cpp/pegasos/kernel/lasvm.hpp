@@ -1,6 +1,6 @@
 // The scans of LASVM over its set S of variables (Bordes, Ertekin, Weston & Bottou 2005), s = members[k]:
 //
-//   g_s = t_s − F[row_s],   lo_s ≤ γ_s ≤ hi_s,   where lo_s = 0 < hi_s or lo_s < 0 = hi_s.
+//   g_s = t_s − F[row_s],   lo_s ≤ α_s ≤ hi_s,   where lo_s = 0 < hi_s or lo_s < 0 = hi_s.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace pegasos {
 struct LasvmSet {
     std::int64_t count;
     const std::int64_t* row;
-    const double *t, *lo, *hi, *gamma, *F;
+    const double *t, *lo, *hi, *alpha, *F;
     double slope(std::int64_t s) const { return t[s] - F[row[s]]; }
 };
 
@@ -29,8 +29,8 @@ inline LasvmExtremes lasvm_extremes(const LasvmSet& set, const std::int64_t* mem
         const std::int64_t s = members[k];
         const double g = set.slope(s);
         found.finite &= std::isfinite(g);
-        if (set.gamma[s] < set.hi[s] && (found.top < 0 || g - high > rounding)) high = g, found.top = s;
-        if (set.gamma[s] > set.lo[s] && (found.bottom < 0 || low - g > rounding)) low = g, found.bottom = s;
+        if (set.alpha[s] < set.hi[s] && (found.top < 0 || g - high > rounding)) high = g, found.top = s;
+        if (set.alpha[s] > set.lo[s] && (found.bottom < 0 || low - g > rounding)) low = g, found.bottom = s;
     }
     return found;
 }
@@ -43,7 +43,7 @@ inline std::int64_t lasvm_leave(const LasvmSet& set, std::int64_t* members, bool
     for (std::int64_t k = 0; k < set.count; ++k) {
         const std::int64_t s = members[k];
         const double g = set.slope(s);
-        if (set.gamma[s] == 0 && (set.hi[s] > 0 ? g <= low : g >= high))
+        if (set.alpha[s] == 0 && (set.hi[s] > 0 ? g <= low : g >= high))
             inside[s] = false;
         else
             members[kept++] = s;

@@ -2,6 +2,7 @@
 // is for.
 #include "pegasos/kernel/panels.hpp"
 
+#include "pegasos/simd/exponential.hpp"
 #include "pegasos/simd/vectors.hpp"
 
 namespace pegasos {
@@ -41,15 +42,13 @@ template <>
 struct Of<float> {
     using Vec = Floats;
     using Bits = Ints;
-    static constexpr float magic = 12582912.0f, floor = -87.0f, ceiling = 88.0f, beyond = 10.0f;
-    static constexpr int mantissa = 23, bias = 127, terms = 7;
+    static constexpr float beyond = 10.0f;
 };
 template <>
 struct Of<double> {
     using Vec = Doubles;
     using Bits = Longs;
-    static constexpr double magic = 6755399441055744.0, floor = -708.0, ceiling = 709.0, beyond = 20.0;
-    static constexpr int mantissa = 52, bias = 1023, terms = 13;
+    static constexpr double beyond = 20.0;
 };
 template <class Real>
 using VecOf = typename Of<Real>::Vec;
@@ -186,27 +185,9 @@ void sums(const SparsePanelRows<Value, Index>& x, const int64_t* rows, const std
 
 // --- kernel functions ------------------------------------------------------------------------------------
 
-// eˣ: x = n ln 2 + r with |r| ≤ ln 2 / 2, and Taylor's series for e^r, whose rest is below the last place.
 template <class Real, class V>
 V exponential(V x) {
-    using S = Of<Real>;
-    const V zero{};
-    const V within = least(most(x, zero + S::floor), zero + S::ceiling);
-    const V n = (within * Real(1.44269504088896340736) + S::magic) - S::magic;
-    // ln 2 in two parts, the first short enough that n times it is exact.
-    constexpr Real high = sizeof(Real) == 4 ? Real(0.693359375) : Real(6.93147180369123816490e-01);
-    constexpr Real low = sizeof(Real) == 4 ? Real(-2.12194440e-4) : Real(1.90821492927058770002e-10);
-    const V r = (within - n * high) - n * low;
-    constexpr double inverse[] = {
-        1,         1,          1. / 2,      1. / 6,       1. / 24,       1. / 120,       1. / 720,
-        1. / 5040, 1. / 40320, 1. / 362880, 1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
-    V e = zero + Real(inverse[S::terms]);
-#pragma GCC unroll 16
-    for (int t = S::terms - 1; t >= 0; --t) e = e * r + Real(inverse[t]);
-    typename S::Bits power = __builtin_convertvector(n, typename S::Bits);
-    power = (power + S::bias) << S::mantissa;
-    e *= (V)power;
-    return x < zero + S::floor ? zero : e;
+    return simd::exponential<Real, typename Of<Real>::Bits>(x);
 }
 
 template <class Real, class V>

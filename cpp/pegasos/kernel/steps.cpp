@@ -47,7 +47,7 @@ void fold(const KernelPegasos& o, const KernelBlock<Real>& block, PegasosProgres
     at.carried = 0;
     for (std::int64_t i = 0; i < o.rows; ++i) o.U[i] *= at.pi;
     for (std::int64_t p = 0; p < block.count; ++p) block.score[p] *= at.pi, block.change[p] *= at.pi;
-    at.sum *= at.pi, at.norm *= at.pi * at.pi, at.folded *= at.pi;
+    at.total *= at.pi, at.norm *= at.pi * at.pi, at.folded *= at.pi;
     at.pi = 1;
 }
 
@@ -56,11 +56,11 @@ void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<R
                    std::int64_t first, std::int64_t k, std::vector<double>& g, PegasosProgress& at) {
     const double B2 = o.feature * o.feature, scale = scale_of(o, at);
     at.steps += 1;
-    if (o.lag) at.carried += scale, at.passed += scale * at.folded, at.b_sum += at.b;
+    if (o.lag) at.carried += scale, at.passed += scale * at.folded, at.bias_sum += at.bias;
     if (o.random[0]) draw(o, at, scale);
     for (std::int64_t r = 0; r < k; ++r)
-        g[std::size_t(r)] =
-            loss.slope(scale * (block.score[first + r] + B2 * at.sum) + at.b, o.y[block.rows[first + r]]);
+        g[std::size_t(r)] = loss.slope(scale * (block.score[first + r] + B2 * at.total) + at.bias,
+                                       o.y[block.rows[first + r]]);
     for (std::int64_t r = 0; r < k; ++r) {
         const std::int64_t p = first + r, i = block.rows[p];
         const double slope = g[std::size_t(r)], c = o.c[i];
@@ -69,14 +69,14 @@ void pegasos_batch(const Loss& loss, const KernelPegasos& o, const KernelBlock<R
         o.U[i] += unit;
         if (o.lag) o.lag[i] += unit * at.carried;
         block.change[p] += coef;
-        if (o.subgradient) at.b += o.bias_rate * c * slope / (double(k) * std::sqrt(at.steps));
+        if (o.subgradient) at.bias += o.bias_rate * c * slope / (double(k) * std::sqrt(at.steps));
         if (block.K) {
             // ‖v + coef φ‖² = ‖v‖² + 2 coef ⟨v, φ⟩ + coef² K(x, x)
             const double K = double(block.K[p * block.stride + p]) + B2;
-            at.norm += coef * (2 * (block.score[p] + B2 * at.sum) + coef * K);
+            at.norm += coef * (2 * (block.score[p] + B2 * at.total) + coef * K);
             spread(block, p, coef);
         }
-        at.sum += coef;
+        at.total += coef;
     }
     at.visits += double(k);
     if (block.K && o.radius > 0) {

@@ -26,21 +26,22 @@ struct KernelBlock {
     double* change;            // out: of each place's coefficient
 };
 
-// Where Pegasos is, all in doubles so that it is saved and restored as one array.
+// Where Pegasos is, all in doubles so that it is saved and restored as one array. Python's Progress
+// (solvers/kernel/pegasos.py) has the same names in the same order.
 struct PegasosProgress {
     double visits;               // rows visited
     double steps;                // mini-batches
-    double sum;                  // Σ of all coefficients
+    double total;                // Σ of all coefficients
     double pi;                   // what projections have shrunk the past by
     double norm;                 // ‖v‖², for projections
-    double b;                    // a bias learnt by sub-gradients
+    double bias;                 // learnt by sub-gradients
     double carried;              // Σ of the scales of all iterates, for averages
     double draws, next0, next1;  // random iterates: draws made, and the next steps to keep
     double folded;               // what all else that is unscaled is to be multiplied by: a vanishing π
     double passed;               // Σ of the scales of all iterates, in units of what was there at the start
-    double b_sum;                // Σ of their biases
+    double bias_sum;             // Σ of their biases
 };
-inline constexpr int progress_size = 13;
+inline constexpr int progress_size = sizeof(PegasosProgress) / sizeof(double);
 
 // Everything is kept unscaled, as for linear Pegasos: w = v π/(λΩ), v = Σ_i c_i U_i φ(x_i), Ω = t0 + rows
 // visited, so that at t = 1 (Ω = 0) every score is 0 and the hinge loss is violated.

@@ -26,7 +26,7 @@ std::size_t at(int64_t i) { return std::size_t(i); }
 
 }  // namespace
 
-// F = Kγ. Where terms are so large that their rounding errors would pass for violations, they are added up in
+// F = Kα. Where terms are so large that their rounding errors would pass for violations, they are added up in
 // extended precision: SMO would go after the errors, which are others after every step.
 void WholeSMO::scores(const WholePart& x, double goal) {
     rows_.clear();
@@ -34,10 +34,10 @@ void WholeSMO::scores(const WholePart& x, double goal) {
     double size = 0, diagonal = 0;
     for (int64_t i = 0; i < x.n; ++i) {
         diagonal = std::max(diagonal, std::abs(diagonal_[at(i)]));
-        if (x.gamma[i] == 0) continue;
+        if (x.alpha[i] == 0) continue;
         rows_.push_back(x.K + i * x.stride);
-        coef_.push_back(x.gamma[i]);
-        size += std::abs(x.gamma[i]);
+        coef_.push_back(x.alpha[i]);
+        size += std::abs(x.alpha[i]);
     }
     std::fill(F_.begin(), F_.end(), 0.0);
     work += int64_t(rows_.size()) * x.n;
@@ -51,7 +51,7 @@ void WholeSMO::scores(const WholePart& x, double goal) {
     std::copy(sums.begin(), sums.end(), F_.begin());
 }
 
-// γ within its bounds, and its sum zero but for rounding: one variable between its bounds makes up for what
+// α within its bounds, and its sum zero but for rounding: one variable between its bounds makes up for what
 // is left, or else the heavier sign is scaled down. What lies on a bound is to stay there: a little below, it
 // would violate the optimality conditions.
 void WholeSMO::balance(const WholePart& x) {
@@ -59,19 +59,19 @@ void WholeSMO::balance(const WholePart& x) {
     double up = 0, down = 0, most = 0;
     int64_t free = -1;
     for (int64_t i = 0; i < x.n; ++i) {
-        x.gamma[i] = std::clamp(x.gamma[i], lo_[at(i)], hi_[at(i)]);
-        sum += x.gamma[i];
-        (x.gamma[i] > 0 ? up : down) += std::abs(x.gamma[i]);
-        const double room = std::min(x.gamma[i] - lo_[at(i)], hi_[at(i)] - x.gamma[i]);
+        x.alpha[i] = std::clamp(x.alpha[i], lo_[at(i)], hi_[at(i)]);
+        sum += x.alpha[i];
+        (x.alpha[i] > 0 ? up : down) += std::abs(x.alpha[i]);
+        const double room = std::min(x.alpha[i] - lo_[at(i)], hi_[at(i)] - x.alpha[i]);
         if (room > most) most = room, free = i;
     }
     const double excess = double(sum);
     if (std::abs(excess) < most) {
-        x.gamma[free] -= excess;
+        x.alpha[free] -= excess;
     } else if (std::abs(excess) > 1e-15 * std::max(up, down)) {
         const double scale = std::min(up, down) / std::max(up, down);
         for (int64_t i = 0; i < x.n; ++i)
-            if (up > down ? x.gamma[i] > 0 : x.gamma[i] < 0) x.gamma[i] *= scale;
+            if (up > down ? x.alpha[i] > 0 : x.alpha[i] < 0) x.alpha[i] *= scale;
     }
 }
 
@@ -80,8 +80,8 @@ double WholeSMO::violation(const WholePart& x) const {
     for (int64_t i = 0; i < x.n; ++i) {
         const double g = x.y[i] - F_[at(i)];
         if (!std::isfinite(g)) return std::numeric_limits<double>::quiet_NaN();
-        if (x.gamma[i] < hi_[at(i)]) top = std::max(top, g);
-        if (x.gamma[i] > lo_[at(i)]) bottom = std::min(bottom, g);
+        if (x.alpha[i] < hi_[at(i)]) top = std::max(top, g);
+        if (x.alpha[i] > lo_[at(i)]) bottom = std::min(bottom, g);
     }
     return top - bottom;
 }
@@ -112,19 +112,19 @@ double WholeSMO::best_bias(const WholePart& x) {
     return from + 0.5 * (kink(order_[end]) - from);
 }
 
-// P, D and the best bias of γ, whose scores F have been computed from it and from kernel values alone.
+// P, D and the best bias of α, whose scores F have been computed from it and from kernel values alone.
 void WholeSMO::certify(const WholePart& x, const PartStates& s, int64_t p) {
     const double b = best_bias(x);
     double square = 0, length = 0, linear = 0, loss = 0;
     for (int64_t i = 0; i < x.n; ++i) {
-        square += x.gamma[i] * F_[at(i)];
-        length += x.gamma[i] * x.gamma[i];
-        linear += x.y[i] * x.gamma[i];
+        square += x.alpha[i] * F_[at(i)];
+        length += x.alpha[i] * x.alpha[i];
+        linear += x.y[i] * x.alpha[i];
         loss += x.weight[i] * std::max(0.0, 1 - x.y[i] * (F_[at(i)] + b));
     }
     s.bias[p] = b;
     s.primal[p] = 0.5 * machine_.lam * square + loss / machine_.total;
-    // With γ all of tγ, 0 ≤ t ≤ 1, is feasible: the best t counts.
+    // With α all of tα, 0 ≤ t ≤ 1, is feasible: the best t counts.
     const double slope = machine_.lam * linear,
                  half = 0.5 * machine_.lam * (square + machine_.shift * length);
     const double t = slope > 0 && slope < 2 * half ? slope / (2 * half) : 1.0;
@@ -135,24 +135,24 @@ void WholeSMO::certify(const WholePart& x, const PartStates& s, int64_t p) {
 
 // Violations below the rounding of the scores, and of the terms that make them up, mean nothing.
 double WholeSMO::rounding(const WholePart& x) const {
-    double largest = 1, diagonal = 0, gamma = 0;
+    double largest = 1, diagonal = 0, alpha = 0;
     for (int64_t i = 0; i < x.n; ++i) {
         largest = std::max(largest, std::abs(F_[at(i)]));
         diagonal = std::max(diagonal, std::abs(diagonal_[at(i)]));
-        gamma = std::max(gamma, std::abs(x.gamma[i]));
+        alpha = std::max(alpha, std::abs(x.alpha[i]));
     }
-    return 4 * std::numeric_limits<double>::epsilon() * std::max(largest, diagonal * gamma);
+    return 4 * std::numeric_limits<double>::epsilon() * std::max(largest, diagonal * alpha);
 }
 
 void WholeSMO::steps(const WholePart& x, const PartStates& s, int64_t p, int64_t most) {
     for (int64_t i = 0; i < x.n; ++i) {
         g_[at(i)] = x.y[i] - F_[at(i)];
-        a_[at(i)] = x.gamma[i];
+        a_[at(i)] = x.alpha[i];
     }
     const BlockResult r =
         vectors().smo_block({x.n, x.stride, x.K, diagonal_.data(), lo_.data(), hi_.data(), g_.data(),
                              a_.data(), up_.data(), low_.data(), 0.0, 0.5 * s.goal[p], most});
-    std::copy_n(a_.data(), x.n, x.gamma);
+    std::copy_n(a_.data(), x.n, x.alpha);
     s.steps[p] += r.steps;
     work += (r.steps + 1) * 2 * x.n;
     balance(x);
@@ -209,7 +209,7 @@ Visit visit_pair(WholeSMO& smo, const PairProblem& x, const PartStates& states, 
     const int64_t k = x.classes, m = x.starts[k], begin_i = x.starts[i], begin_j = x.starts[j];
     const int64_t n_i = x.starts[i + 1] - begin_i, n_j = x.starts[j + 1] - begin_j, n = n_i + n_j;
     double *of_i = x.table + (j - 1) * m + begin_i, *of_j = x.table + i * m + begin_j;
-    auto& [y, weight, gamma] = smo.of_pair;
+    auto& [y, weight, alpha] = smo.of_pair;
     y.assign(at(n), -1.0);
     std::fill_n(y.data(), n_i, 1.0);
     const auto joined = [&](std::vector<double>& to, const double* first, const double* second) {
@@ -218,11 +218,11 @@ Visit visit_pair(WholeSMO& smo, const PairProblem& x, const PartStates& states, 
         std::copy_n(second, n_j, to.data() + n_i);
     };
     joined(weight, x.weight + begin_i, x.weight + begin_j);
-    joined(gamma, of_i, of_j);
+    joined(alpha, of_i, of_j);
     const int64_t p = x.number(i, j) - states.begin;
-    const Visit how = smo.visit({n, stride, K, y.data(), weight.data(), gamma.data()}, states, p);
-    std::copy_n(gamma.data(), n_i, of_i);
-    std::copy_n(gamma.data() + n_i, n_j, of_j);
+    const Visit how = smo.visit({n, stride, K, y.data(), weight.data(), alpha.data()}, states, p);
+    std::copy_n(alpha.data(), n_i, of_i);
+    std::copy_n(alpha.data() + n_i, n_j, of_j);
     return how;
 }
 

@@ -3,7 +3,7 @@
 //
 // A part has rows with targets y = ±1 and weights c; in units of λ = 1/(CM) its dual is
 //
-//   max Σ y_i γ_i − ½ γᵀKγ,   γ_i between 0 and y_i C c_i,   Σγ = 0.
+//   max Σ y_i α_i − ½ αᵀKα,   α_i between 0 and y_i C c_i,   Σα = 0.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,14 +23,14 @@ struct WholePart {
     std::int64_t n, stride;  // rows, and a multiple of eight not below
     const double* K;         // n × stride, zero where it is padded
     const double *y, *weight;
-    double* gamma;  // feasible on return
+    double* alpha;  // feasible on return
 };
 
 // Why a part rests.
 enum class Over : std::int8_t { not_yet = 0, max_steps = 1, no_progress = 2, reached = 3 };
 
 // Where part p is: the violation of the optimality conditions that is aimed at and that there is (infinite
-// before the first visit), and P, D and the bias of its γ. Pairs of classes are numbered from `begin` on:
+// before the first visit), and P, D and the bias of its α. Pairs of classes are numbered from `begin` on:
 // half a million of them would fill the memory, and few are looked at in a while.
 struct PartStates {
     double *goal, *violation, *primal, *dual, *bias;
@@ -54,7 +54,7 @@ class WholeSMO {
 
     std::int64_t values = 0, work = 0;  // numbers in the kernel matrices of all visits, and numbers looked at
     struct {
-        std::vector<double> y, weight, gamma;
+        std::vector<double> y, weight, alpha;
     } of_pair;  // room for those who visit a pair
 
  private:
@@ -73,7 +73,7 @@ class WholeSMO {
     std::vector<std::int64_t> order_;
 };
 
-// The pairs of k classes. Their γ stand in a table (k − 1) × m as LIBSVM has them: those of class i's rows
+// The pairs of k classes. Their α stand in a table (k − 1) × m as LIBSVM has them: those of class i's rows
 // against class j > i in line j − 1, those of class j's in line i. Rows are sorted by class.
 struct PairProblem {
     std::int64_t classes;

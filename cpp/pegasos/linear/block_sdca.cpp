@@ -67,9 +67,9 @@ void BlockSdca::round(const int64_t* rows, int64_t count) {
     if (best < 0.8) sigma_ = std::min(double(blocks), 1.5 * sigma_);
 }
 
-void BlockSdca::apply(double gamma) {
-    for (const auto& p : parts_) move(p, gamma);
-    for (std::size_t j = 0; j < change_.size(); ++j) W_[j] += gamma * change_[j];
+void BlockSdca::apply(double step) {
+    for (const auto& p : parts_) move(p, step);
+    for (std::size_t j = 0; j < change_.size(); ++j) W_[j] += step * change_[j];
 }
 
 }  // namespace pegasos

@@ -2,13 +2,13 @@
 //
 // A round takes the next tenth of the epoch's rows and cuts it into `blocks` parts. Every part ascends on its
 // own copy of w with its steps damped by σ (q → σq: CoCoA+'s local problem, Ma et al. 2015); the parts'
-// changes δu, δw = Σ_k δw_k are then added with the step γ ∈ [0, 1] that maximises
+// changes δu, δw = Σ_k δw_k are then added with the step η ∈ [0, 1] that maximises
 //
-//   γ · gain − λγ⟨w, δw⟩ − (λγ²/2)‖δw‖²,
+//   η · gain − λη⟨w, δw⟩ − (λη²/2)‖δw‖²,
 //   gain = (1/M) Σ c_i (conjugate(u_i + δ_i) − conjugate(u_i) − offset δ_i),
 //
 // a lower bound of the dual's increase for any concave conjugate, exact for the hinge loss. So the dual never
-// falls, whatever σ; σ is lowered while γ wants to exceed 1 and raised when it falls short (Lee & Chang 2019
+// falls, whatever σ; σ is lowered while η wants to exceed 1 and raised when it falls short (Lee & Chang 2019
 // for the line search; Ioannou et al. 2019 for cutting the rows anew each round).
 #pragma once
 #include <span>
@@ -31,11 +31,11 @@ class BlockSdca : public SdcaState<double> {
         double gain = 0, value = 0, gap = 0;
     };
     virtual void ascend(Part&, const int64_t* first, const int64_t* last) const = 0;
-    virtual void move(const Part&, double gamma) = 0;  // adds γ of a part's changes to u
+    virtual void move(const Part&, double step) = 0;  // adds `step` times a part's changes to u
 
  private:
     void round(const int64_t* rows, int64_t count);
-    void apply(double gamma);
+    void apply(double step);
 
     int64_t nnz_;
     std::vector<Part> parts_;
@@ -75,10 +75,10 @@ class BlockSdcaSolver final : public BlockSdca {
             row_.axpy(i, &coef, p.W.data());
         }
     }
-    void move(const Part& p, double gamma) override {
+    void move(const Part& p, double step) override {
         for (const auto& [i, d] : p.moves) {
             const double y = row_.out.y(i);  // rounding must not carry u out of its domain
-            u_[i] = std::clamp(u_[i] + gamma * d, row_.out.loss.lower(y), row_.out.loss.upper(y));
+            u_[i] = std::clamp(u_[i] + step * d, row_.out.loss.lower(y), row_.out.loss.upper(y));
         }
     }
 

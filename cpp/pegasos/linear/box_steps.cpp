@@ -30,7 +30,7 @@ Buffer Design::normal_matrix(const double* d, const double* R) const {
 namespace {
 
 // The relative gap down to which steps lose next to nothing to rounding.
-constexpr double lossless = 1e-7;
+constexpr double accurate_gap = 1e-7;
 
 std::vector<double> scores_of(const Design& design, const double* beta) {
     std::vector<double> score(std::size_t(design.count));
@@ -94,10 +94,10 @@ bool BoxSteps::step() {
 void BoxSteps::duals(double* u) const {
     path_.signed_sums(u);
     const double open = relative_gap();
-    if (!(open < lossless)) return;
+    if (!(open < accurate_gap)) return;
 
     Buffer d(of_rows_.size()), left(beta_.size()), change(beta_.size());
-    path_.weights_at(path_.gap() * (lossless / open), d.data());
+    path_.weights_at(path_.gap() * (accurate_gap / open), d.data());
     const Buffer M = design_.normal_matrix(d.data(), R_.data());
     const NormalSolver solver(lapack_, M.data(), design_.width());
     if (!solver.good()) return;

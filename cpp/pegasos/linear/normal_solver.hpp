@@ -10,7 +10,7 @@
 
 namespace pegasos {
 
-// LAPACK's Cholesky factorisation, called as in Fortran. The core links to no LAPACK: whoever uses it hands
+// LAPACK's Cholesky factorisation, called as in Fortran. The core links to no LAPACK: the caller hands
 // over one that is there anyway.
 struct Lapack {
     void (*potrf)(char* uplo, int* n, double* a, int* lda, int* info);

@@ -10,9 +10,9 @@
 namespace pegasos {
 namespace {
 
-constexpr int64_t stretch = 2048;  // rows a task looks at
-constexpr int64_t tile = 64;       // rows that are looked at again while they are in the cache
-constexpr int64_t ahead = 4;       // rows between asking the cache for a sparse row and reading it
+constexpr int64_t stretch = 2048;         // rows a task looks at
+constexpr int64_t tile = 64;              // rows that are looked at again while they are in the cache
+constexpr int64_t prefetch_distance = 4;  // rows between asking the cache for a sparse row and reading it
 
 template <class F>
 auto with_rows(const AnyRows& rows, F&& f) {
@@ -160,7 +160,7 @@ void score_rows(const Rows& rows, Subset subset, const double* W, const double* 
                 for (int k = 0; k < 4; ++k) Z[r + k] += b[0];
             }
         for (; r < last; ++r) {
-            if (r + ahead < subset.count) rows.prefetch(subset[r + ahead]);
+            if (r + prefetch_distance < subset.count) rows.prefetch(subset[r + prefetch_distance]);
             Z[r] = rows.dot_bounded(subset[r], W) + b[0];
         }
         return;

@@ -36,7 +36,7 @@ Digest digest_of(const AnyRows&, int threads);
 // Z (subset × K) = X Wᵀ + b, with W (K × n).
 void scores(const AnyRows&, Subset, const double* W, const double* b, int K, double* Z, int threads);
 
-// The same for rows nobody has checked: false if a row pointer or column index was wrong.
+// The same for rows that are not checked yet: false if a row pointer or column index was wrong.
 bool scores_unchecked(const AnyRows&, const double* W, const double* b, int K, double* Z, int threads);
 
 // W (K × n) = Cᵀ X, with C (subset × K).

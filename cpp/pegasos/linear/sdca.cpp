@@ -126,7 +126,7 @@ void SdcaState<Real>::choose(const double* z) {
             for (int k = 0; k < K; ++k) u[r * K + k] = double(u_[(first + r) * L_ + k]);
         out_->settled_rows(first, rows, z + first * K, u.data(), slack_, settled);
         for (int64_t r = 0; r < rows; ++r) {
-            // Without a branch, which nobody could predict.
+            // Without a branch, which would be mispredicted half of the time.
             active_[count] = first + r;
             count += std::isnan(z[(first + r) * K]) | !settled[r];
         }

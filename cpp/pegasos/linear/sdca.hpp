@@ -134,7 +134,7 @@ class SerialSdca : public SdcaState<Real> {
     // By how much scores may move yet: as in this epoch, once that is known, or as in the last.
     double slack() const {
         const Drift now = drifted();
-        return now.count >= enough ? 2 * std::sqrt(now.squares / now.count) : this->slack_;
+        return now.count >= min_drift_count ? 2 * std::sqrt(now.squares / now.count) : this->slack_;
     }
 
     static constexpr bool in_single = std::is_same_v<Real, float>;
@@ -147,7 +147,7 @@ class SerialSdca : public SdcaState<Real> {
     double allowed_ = 0;  // slack() as it was a few visits ago
 
  private:
-    static constexpr double enough = 256;
+    static constexpr double min_drift_count = 256;
     // How far scores have moved in this epoch.
     Drift drifted() const {
         Drift sum = drift_;

@@ -1,6 +1,6 @@
 // Column indices of sparse rows, as numbers that stay inside the weights they lead to.
 //
-// Rows are borrowed, and whoever owns the arrays can write to them while they are read: a callback, another
+// Rows are borrowed, and the owner of the arrays can write to them while they are read: a callback, another
 // thread, another process where a file is mapped. No check at the border prevents that. So every index is
 // read once, and what was read is held inside: by a mask where weights have room for it (WeightBuffer), which
 // costs nothing that can be measured, and else by a comparison.

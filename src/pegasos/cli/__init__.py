@@ -1,7 +1,8 @@
 """The ``pegasos`` command: train, predict, evaluate, convert, export, sparsify, info, report.
 
 Nothing heavy is imported before the arguments are known to be right: a usage error, ``--help`` and ``report`` need
-neither NumPy nor scikit-learn.
+neither NumPy nor scikit-learn. So commands import what they need inside their functions; elsewhere only optional
+packages, and slow parts of others, are imported in this way.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    with contextlib.suppress(OSError):  # there is nobody left to tell
+    with contextlib.suppress(OSError):  # standard error is closed, too
         print(f"pegasos: {message}", file=sys.stderr, flush=True)
     return code
 

@@ -16,7 +16,7 @@ from pegasos.util.numbers import duration
 if TYPE_CHECKING:
     from pegasos.fit.trace import Checkpoint
 
-_EVERY = 0.25  # seconds between two drawings while nothing else happens
+_REDRAW_SECONDS = 0.25  # seconds between two drawings while nothing else happens
 
 
 class Progress:
@@ -110,7 +110,7 @@ class Progress:
         return min(guesses, default=None)
 
     def _draw_on(self) -> None:
-        while not self._over.wait(_EVERY):
+        while not self._over.wait(_REDRAW_SECONDS):
             self._draw()
 
     def _draw(self) -> None:

@@ -62,10 +62,10 @@ class Rows:
 
     def check_support(self) -> None:
         """Refuse sparse rows so wide that no model file holds them as support vectors, before they are trained on."""
-        from pegasos.io.models.support import WIDEST  # takes all of scikit-learn along
+        from pegasos.io.models.support import MAX_SPARSE_COLUMNS  # takes all of scikit-learn along
 
-        if is_sparse(self.matrix) and (columns := self.matrix.shape[1]) > WIDEST:
-            cost = f"the support vectors of a model file have {WIDEST} at most"
+        if is_sparse(self.matrix) and (columns := self.matrix.shape[1]) > MAX_SPARSE_COLUMNS:
+            cost = f"the support vectors of a model file have {MAX_SPARSE_COLUMNS} at most"
             raise self.too_wide(columns, cost)
 
     def take(self, chosen: Array) -> tuple[Matrix, Array, Array | None]:

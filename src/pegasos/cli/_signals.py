@@ -25,7 +25,7 @@ class Signals:
     def __init__(self) -> None:
         #: The number of the last signal that came.
         self.last: int | None = None
-        #: Whether one has come that nobody has answered.
+        #: Whether one has come that has not been raised yet.
         self.pending = False
         self._before: dict[int, Any] = {}
         self._held, self._sent_again = 0, False
@@ -60,7 +60,7 @@ class Signals:
             self._held -= 1
 
     def check(self) -> None:
-        """Raise what was held, or what somebody has swallowed, as destructors do."""
+        """Raise what was held, or what was raised where exceptions are ignored, as in destructors."""
         if self.pending:
             raise KeyboardInterrupt
 

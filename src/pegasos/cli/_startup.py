@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
-_LATE = frozenset(
+_LATE_MODULES = frozenset(
     {
         "asyncio",
         "numpy.ctypeslib",
@@ -49,12 +49,12 @@ def prepare_streams() -> None:
 
 
 class _Late:
-    """Finds the modules in ``_LATE`` as everybody does; they are run when somebody looks inside (``LazyLoader``)."""
+    """Finds the modules in ``_LATE_MODULES``; they are run when an attribute is first asked for (``LazyLoader``)."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """The specification of such a module; None for all others."""
-        if name not in _LATE:
+        if name not in _LATE_MODULES:
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
@@ -83,7 +83,7 @@ def _asked_first(finder: type[_Late | _NoFrames]) -> Iterator[None]:
 
 
 def light_imports() -> contextlib.AbstractContextManager[None]:
-    """While inside, what is in ``_LATE`` is loaded when it is used."""
+    """While inside, what is in ``_LATE_MODULES`` is loaded when it is used."""
     return _asked_first(_Late)
 
 

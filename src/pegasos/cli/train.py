@@ -310,7 +310,7 @@ class _Training:
         return as_options(message, self.args.parser.options, self.args.words)
 
     def _undisturbed(self, path: str) -> AbstractContextManager[None]:
-        """Signals wait until the file is written. Of a pipe, say, nobody knows how long that takes."""
+        """Signals wait until the file is written. A pipe can take any time."""
         held: AbstractContextManager[None] = nullcontext() if is_special(path) else self.args.signals.held()
         return held
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pegasos.fit.loop import ZERO
+from pegasos.fit.loop import ZERO_OBJECTIVE_SHARE
 from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.pairs import lines_against, pair_count, pairs_of
 from pegasos.problems.linear import VANISHING_LOSS_BIAS
@@ -31,7 +31,7 @@ def alone(part: Part, total: float) -> tuple[float, float, bool]:
     bias = part.best_bias(nothing)
     if value(bias) > 0:
         bias = max(bias, VANISHING_LOSS_BIAS)
-    return bias, value(bias), value(bias) <= ZERO * value(0.0)
+    return bias, value(bias), value(bias) <= ZERO_OBJECTIVE_SHARE * value(0.0)
 
 
 class Functions(NamedTuple):

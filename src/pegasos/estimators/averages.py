@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,13 +37,13 @@ class Averages(NamedTuple):
     later: Sum
 
     @classmethod
-    def of(cls, sums: Sequence[Sequence[Any]]) -> Averages:
+    def of(cls, sums: Iterable[tuple[int, Array, Array, Array]]) -> Averages:
         """Out of plain tuples."""
         return cls(*(Sum(*values) for values in sums))
 
-    def plain(self) -> tuple[tuple[Any, ...], ...]:
+    def plain(self) -> tuple[tuple[int, Array, Array, Array], ...]:
         """As plain tuples, so that pickles and skops files of models hold no types of this module."""
-        return tuple(tuple(part) for part in self)
+        return tuple((part.rows, part.steps, part.W, part.b) for part in self)
 
     @classmethod
     def begin(cls, rows: int, steps: Array, W: Array, b: Array) -> Averages:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Literal, ParamSpec, Self, TypeGuard, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +18,7 @@ from pegasos.estimators.partial_fit import RowStream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import Engine, Options
 from pegasos.fit.fingerprint import fingerprint
-from pegasos.fit.loop import ROUNDING, Callback, Limits, Result, Watch, run
+from pegasos.fit.loop import MAX_ROUNDING_GAP, Callback, Limits, Result, Watch, run
 from pegasos.fit.resume import CheckpointFile, check_path
 from pegasos.fit.trace import Checkpoint, Trace
 from pegasos.problems.base import M, Problem
@@ -27,6 +27,7 @@ from pegasos.rows.dataset import Dataset
 from pegasos.rows.frames import validate_data
 from pegasos.rows.views import Array, Examples, examples
 from pegasos.solvers.base import AnySolver
+from pegasos.util.arrays import Matrix
 from pegasos.util.suggest import did_you_mean
 from pegasos.util.threads import one_blas_thread, thread_count
 
@@ -57,13 +58,13 @@ def all_or_nothing(method: Callable[Concatenate[Model, P], R]) -> Callable[Conca
     return call
 
 
-def _is_native(X: Any) -> bool:
+def _is_native(X: Any) -> TypeGuard[Matrix]:
     """Whether X is what the core reads where it lies, so that there is nothing for scikit-learn to convert or refuse.
 
     Looking for it there takes longer than a small fit. Entries and indices are checked in any case.
     """
     in_place = X.format == "csr" if sparse.issparse(X) else type(X) is np.ndarray and X.flags.c_contiguous
-    return in_place and X.ndim == 2 and X.dtype in (np.float32, np.float64) and min(X.shape) > 0
+    return bool(in_place) and X.ndim == 2 and X.dtype in (np.float32, np.float64) and min(X.shape) > 0
 
 
 def class_probabilities(scores: Array) -> Array:
@@ -207,10 +208,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         *,
         max_iter: int | None = None,
         max_steps: int | None = None,
+        look: Callable[[M], None] | None = None,
     ) -> Result[M]:
         """Solve the problem; sets certificate and trace, and what else the method knows.
 
-        ``tell`` completes what the callback is told by what the fitted attributes would be.
+        ``tell`` completes what the callback is told by what the fitted attributes would be. ``look`` is shown the best
+        model of every checkpoint.
         """
         options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
         file = None
@@ -220,8 +223,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         engine = solver.engine(problem, options)
         self._warm(engine, problem, solver)
         user = self.callback
-        told = None if user is None else lambda checkpoint, model: user(tell(checkpoint, model))
-        watch = Watch(told, bool(self.verbose), on_interrupt=self.on_interrupt)
+
+        def told(checkpoint: Checkpoint, model: M) -> object:
+            if look is not None:
+                look(model)
+            return user is not None and user(tell(checkpoint, model))
+
+        watch = Watch(
+            None if user is None and look is None else told, bool(self.verbose), on_interrupt=self.on_interrupt
+        )
         result = run(problem, engine, Limits(options.tol, max_iter, self.max_time), watch, file)
         self.certificate_, self.trace_ = result.certificate, result.trace
         for name in self._of_methods:
@@ -252,7 +262,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return int(state.integers(2**63))
         raise AssertionError("checked before")
 
-    def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Any, Examples]:
+    def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Matrix, Examples]:
         """Validated X and the borrowed rows; ``private``: copied, if they are sparse."""
         threads = thread_count(self.n_jobs)
         if isinstance(X, Dataset):
@@ -261,7 +271,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         X = self._floats(X, reset=reset)
         return X, examples(X, threads=threads, private=private)
 
-    def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Any:
+    def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Matrix:
         """X as numbers, of the right number and names of columns; its entries are not looked at yet."""
         if _is_native(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -319,6 +329,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def _rounding(self, c: Certificate) -> str:
         """What to say where all that is left of the gap may be rounding; nothing elsewhere."""
         pairs = zip(c.primal_per_class, c.dual_per_class, strict=True)
-        if not all(primal - dual <= ROUNDING * primal for primal, dual in pairs):
+        if not all(primal - dual <= MAX_ROUNDING_GAP * primal for primal, dual in pairs):
             return ""
-        return f"What is left of the gap is of the size of rounding errors: ask for a tol of {ROUNDING:g} or more."
+        return (
+            f"What is left of the gap is of the size of rounding errors: ask for a tol of {MAX_ROUNDING_GAP:g} or more."
+        )

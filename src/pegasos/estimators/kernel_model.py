@@ -33,8 +33,9 @@ from pegasos.problems.pairs import PairProblem
 from pegasos.problems.part import Part
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.frames import validate_data
-from pegasos.rows.views import Array, examples, view
+from pegasos.rows.views import Array, examples, is_sparse, view
 from pegasos.solvers import KernelSolver, Pegasos, Solver
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
 #: Rows above which ``solver="auto"`` approximates by Nyström features.
@@ -97,13 +98,13 @@ class KernelModel(Estimator):
         functions.check_parameters(self.kernel, self.degree, self.gamma, self.coef0)
         solvers.resolve(self.solver, "kernel")
 
-    def _matrix(self, X: Any, *, reset: bool) -> Any:
+    def _matrix(self, X: Any, *, reset: bool) -> Matrix:
         """Validated X: rows, or the values of a precomputed kernel."""
         if self.kernel != "precomputed":
             return self._rows(X, reset=reset, private=True)[1].array
         if isinstance(X, Dataset):
             X = X.X
-        if sparse.issparse(X):
+        if is_sparse(X):
             raise TypeError("Sparse precomputed kernels are not supported; pass a dense array")
         K = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C")
         if reset and K.shape[0] != K.shape[1]:
@@ -114,14 +115,15 @@ class KernelModel(Estimator):
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
-    def _resolved(self, X: Any, weight: Array | None) -> Kernel:
+    def _resolved(self, X: Matrix, weight: Array | None) -> Kernel:
         gamma = functions.scale(self.gamma, X, weight)
         kernel = functions.resolve(self.kernel, degree=self.degree, gamma=gamma, coef0=self.coef0)
         kernel.check_rows(X)
         return kernel
 
-    def _problem(self, X: Any, kernel: Kernel, parts: Sequence[Part], lam: float, total: float) -> KernelProblem:
+    def _problem(self, X: Matrix, kernel: Kernel, parts: Sequence[Part], lam: float, total: float) -> KernelProblem:
         if kernel.name == "precomputed":
+            assert not is_sparse(X)
             _check_symmetry(X)
         pairs = parts if isinstance(parts, PairParts) else None
         indices = [part.index for part in parts] if pairs is None else PairIndices(pairs)
@@ -138,7 +140,7 @@ class KernelModel(Estimator):
             return replace(checkpoint, coef=coef, intercept=model.b.copy(), support=support)
 
         # Sparse rows are copies; dense ones, and kernel values, are the user's, who may have changed them by the end.
-        borrowed = None if sparse.issparse(problem.X) else view(problem.X)
+        borrowed = None if is_sparse(problem.X) else view(problem.X)
         if borrowed is not None:
             borrowed.inspect(thread_count(self.n_jobs))
         steps = None if self.max_iter == -1 else int(self.max_iter)
@@ -182,7 +184,7 @@ class KernelModel(Estimator):
         return approximate
 
     def _fit_piece(
-        self, X: Any, parts: Callable[[float], Sequence[Part]], weight: Array | None, codes: Array, classes: int
+        self, X: Matrix, parts: Callable[[float], Sequence[Part]], weight: Array | None, codes: Array, classes: int
     ) -> int:
         """One epoch of Pegasos on rows of these classes; the number of calls so far. ``parts`` are made for a C."""
         total = float(X.shape[0] if weight is None else weight.sum())
@@ -209,6 +211,7 @@ class KernelModel(Estimator):
         table = coef.take(np.argsort(stream.codes, kind="stable"), axis=1)
         if isinstance(pieces, PairParts):
             table = laid_out(table, np.bincount(stream.codes, minlength=classes))
+        assert stream.vectors is not None
         self._keep(Expansion.of_rows(stream.kernel, stream.vectors, stream.codes, classes, table, bias, stream.numbers))
         self._carry_on(stream)
         self.fit_status_, self.shape_fit_ = 1, (stream.rows, X.shape[1])
@@ -238,7 +241,7 @@ class KernelModel(Estimator):
         else:
             self.support_ = machine.numbers.astype(np.int32)
         self.support_vectors_, self.n_support_ = machine.vectors, machine.sizes.astype(np.int32)
-        self.dual_coef_ = sparse.csr_matrix(machine.coef) if sparse.issparse(machine.vectors) else machine.coef
+        self.dual_coef_ = sparse.csr_matrix(machine.coef) if is_sparse(machine.vectors) else machine.coef
         self.intercept_, self._gamma, self._tie_order = machine.bias, machine.kernel.gamma, machine.tie_order
 
     def _machine(self) -> Expansion:
@@ -257,7 +260,7 @@ class KernelModel(Estimator):
 
     def _dense_coefficients(self) -> Array:
         coef: Any = self.dual_coef_
-        return np.asarray(coef.toarray() if sparse.issparse(coef) else coef)
+        return np.asarray(coef.toarray() if is_sparse(coef) else coef)
 
     @property
     def coef_(self) -> Any:
@@ -268,14 +271,14 @@ class KernelModel(Estimator):
         if not machine.in_pairs:
             return self.dual_coef_ @ self.support_vectors_
         weights = machine.pairs.weights(machine.vectors)
-        return sparse.csr_matrix(weights) if sparse.issparse(machine.vectors) else weights
+        return sparse.csr_matrix(weights) if is_sparse(machine.vectors) else weights
 
     def _scores(self, X: Any) -> Array:
         """Of every row and decision function."""
         machine = self._machine()
         return machine.scores(self._blocks(X, machine.block_rows()))
 
-    def _blocks(self, X: Any, size: int) -> Iterator[Any]:
+    def _blocks(self, X: Any, size: int) -> Iterator[Matrix]:
         """Checked rows, so many at a time."""
         on_disk = isinstance(X, Dataset)
         if on_disk:

@@ -7,7 +7,6 @@ rows of a block are scored together, and inside the block the serial algorithm r
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,12 +19,12 @@ from pegasos.kernels.expansion import Expansion, as_core_reads, function_values
 from pegasos.kernels.functions import Kernel
 from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.part import check_values
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
 from pegasos.solvers import Pegasos
-from pegasos.solvers.base import ORDERS
 from pegasos.solvers.kernel.blocks import BLOCK_ROWS
 from pegasos.solvers.kernel.pegasos import Progress
 from pegasos.solvers.units import Units
+from pegasos.util.arrays import CSR, Matrix
 
 
 class KernelStream(RowStream):
@@ -34,7 +33,7 @@ class KernelStream(RowStream):
     def __init__(self, kernel: Kernel, lam: float, rows: int = 0) -> None:
         super().__init__(lam, rows)
         self.kernel, self.evaluations = kernel, 0
-        self.vectors: Any = None
+        self.vectors: Matrix | None = None
         self.numbers, self.codes = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         self.coef, self.progress = np.zeros((0, 0)), np.zeros((0, len(Progress)))
         #: Of :class:`KernelMeans`.
@@ -133,7 +132,9 @@ class KernelStream(RowStream):
         elif before is None:  # after a fit
             self.coef = self.coef * (self.lam * (t0 + self.rows))
             self.progress[:, Progress.TOTAL] = self.coef.sum(axis=1)
-            norm = np.einsum("pi,pi->p", self.coef, self._scores(self.vectors, problem.rows.threads, self.coef))
+            assert self.vectors is not None
+            own: Array = self._scores(self.vectors, problem.rows.threads, self.coef)
+            norm = np.einsum("pi,pi->p", self.coef, own)
             self.progress[:, Progress.NORM] = norm + B2 * self.progress[:, Progress.TOTAL] ** 2
         elif before != t0:
             visits = self.progress[:, Progress.VISITS]
@@ -150,7 +151,7 @@ class KernelStream(RowStream):
     ) -> tuple[Array, PieceSums]:
         """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
         m, rows, parts = int(problem.X.shape[0]), problem.rows(0), problem.parts
-        order = _core.epoch_order(m, ORDERS[options.kernel_sampling()], seed, 0)
+        order = _core.epoch_order(m, options.kernel_sampling(), seed, 0)
         size = min(int(options.batch_size), m)
         long = size > BLOCK_ROWS
         block = size if long else BLOCK_ROWS // size * size
@@ -220,11 +221,12 @@ class KernelStream(RowStream):
             passed, folded, sums, self.progress[:, Progress.BIAS_SUM].copy(), self.progress[:, Progress.STEPS] - steps
         )
 
-    def _scores(self, X: Any, threads: int, coef: Array) -> Array:
+    def _scores(self, X: Matrix, threads: int, coef: Array) -> Array:
         """Σ_i coef_i K(sv_i, x) of each row of coefficients and of X, for the support vectors so far."""
         shape = (int(X.shape[0]), coef.shape[1])
         if not shape[1]:
             return np.zeros((len(coef), shape[0]))
+        assert self.vectors is not None
         self.evaluations += shape[0] * shape[1]
         if self.kernel.function is not None:
             return np.asarray(coef @ function_values(self.kernel, X, self.vectors).T)
@@ -247,10 +249,11 @@ def _places(index: Array | None, m: int) -> Array:
     return places
 
 
-def _stacked(before: Any, rows: Any) -> Any:
+def _stacked(before: Matrix | None, rows: Matrix) -> Matrix:
     """Rows below those that were there, in their layout."""
     if before is None:
         return rows
-    if sparse.issparse(before):
-        return sparse.vstack([before, sparse.csr_matrix(rows)], format="csr")
-    return np.concatenate([before, rows.toarray() if sparse.issparse(rows) else rows])
+    if is_sparse(before):
+        stacked: CSR = sparse.vstack([before, sparse.csr_matrix(rows)], format="csr")
+        return stacked
+    return np.concatenate([before, rows.toarray() if is_sparse(rows) else rows])

@@ -25,6 +25,7 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.views import Array, Examples, check_weights, scores
 from pegasos.solvers import Solver
+from pegasos.util.fields import State
 from pegasos.util.memory import check_weights_fit
 from pegasos.util.threads import thread_count
 
@@ -34,7 +35,7 @@ class LastFit(TypedDict):
 
     shape: tuple[int, int, int]
     solver: Solver
-    state: dict[str, Any] | None
+    state: State | None
     u: Array | None
     b: Array
 
@@ -69,7 +70,7 @@ class LinearModel(Estimator):
     # --- fitting -----------------------------------------------------------------------------------------------------
 
     def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> LinearProblem:
-        check_weights_fit(data.array, outputs, solvers.resolve(self.solver))
+        check_weights_fit(data.array, outputs, solvers.resolve(self.solver).numbers_per_weight(outputs))
         total = float(data.m if weight is None else weight.sum())
         lam = self._lam(total)
         return LinearProblem(

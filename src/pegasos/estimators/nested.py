@@ -77,10 +77,10 @@ def _unknown(name: str, field: str, what: str, known: list[str], table: Table) -
     return f"{name}={what} has no parameter {field!r}{did_you_mean(field, everywhere)}; {has}"
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(value: object) -> bool:
     return is_dataclass(value) and not isinstance(value, type)
 
 
-def _field_names(value: Any) -> list[str]:
+def _field_names(value: object) -> list[str]:
     """The names of the fields of an object, or of a class; none of anything else."""
     return [field.name for field in fields(value) if field.init] if is_dataclass(value) else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class RowStream:
         self.lam, self.rows, self.calls = lam, rows, 0
         self.t0: float | None = None
         #: Of :class:`Averages` and :class:`Seen`, as plain tuples.
-        self.averages: tuple[tuple[Any, ...], ...] | None = None
+        self.averages: tuple[tuple[int, Array, Array, Array], ...] | None = None
         self.seen: tuple[float, ...] = tuple(Seen())
         self.seconds, self.trace = 0.0, Trace()
 

@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from pegasos import solvers
-from pegasos.estimators.base import Estimator, all_or_nothing
+from pegasos.estimators.base import all_or_nothing
+from pegasos.estimators.structured_model import StructuredModel
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.engine import MAX_ITER, Engine
-from pegasos.fit.loop import MAX_TIME, Callback, Result
+from pegasos.fit.loop import Callback
 from pegasos.fit.trace import Checkpoint
-from pegasos.problems.base import Point
 from pegasos.problems.oracle import CheckedOracle
-from pegasos.problems.planes import Planes
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array, check_weights, row_weights
-from pegasos.solvers.structured.base import OracleSolver
-from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.available import available_if
 
 __all__ = ["StructuredSVC"]
 
 #: What is said of every fit whose oracle is not exact.
 UNKNOWN = "the oracle is not exact, so that the objective is unknown and nothing is certified"
-
-
-class LastFit(TypedDict):
-    """What is kept of a fit for ``warm_start``: what the problem was, but for λ; solver and its state; planes."""
-
-    problem: dict[str, str]
-    solver: OracleSolver
-    state: dict[str, Any] | None
-    planes: Planes | None
-    w: Array
 
 
 def _can(method: str) -> Any:
@@ -55,7 +39,7 @@ def _can(method: str) -> Any:
     return check
 
 
-class StructuredSVC(Estimator):
+class StructuredSVC(StructuredModel):
     """Structured support vector machine for any oracle, with a duality-gap certificate for every fit.
 
     Minimises P(w) = (λ/2)‖w‖² + (1/M) Σ_i c_i max_y [Δ_i(y) + ⟨w, φ(x_i, y) − φ(x_i, y_i)⟩], with λ = 1/(C·M) unless
@@ -175,6 +159,7 @@ class StructuredSVC(Estimator):
     ([-1, 1, 1, -1], -0.25)
     """
 
+    _kind = "oracle"
     _objects = MappingProxyType({"solver": solvers.TABLES["oracle"], "oracle": {}})
 
     #: Decoding is the oracle's business, and so are its threads.
@@ -182,7 +167,6 @@ class StructuredSVC(Estimator):
 
     coef_: Array
     oracle_: Any
-    _last_fit: LastFit | None = None
 
     def __init__(
         self,
@@ -217,15 +201,8 @@ class StructuredSVC(Estimator):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
-    @property
-    def _intercept_word(self) -> str:
-        return "none"
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_flags("warm_start")
-        self._check_number("max_iter", low=1, strict=False, whole=True)
-        solvers.resolve(self.solver, "oracle")
         if isinstance(self.oracle, type):
             raise ValueError(f"oracle={self.oracle!r} is a class: make an object of it")
         if not any(callable(getattr(self.oracle, name, None)) for name in ("bind", "decode")):
@@ -254,18 +231,16 @@ class StructuredSVC(Estimator):
         weight = row_weights(sample_weight, None, oracle.n_rows)
         lam = self._lam(float(oracle.n_rows if weight is None else weight.sum()))
         problem = OracleProblem(oracle, lam, weight)
-        solver = solvers.resolve(self.solver, "oracle")
-        solver.check(problem, "none")
 
         def tell(checkpoint: Checkpoint, model: Array) -> Checkpoint:
             return replace(checkpoint, coef=model.copy())
 
-        result = self._run(problem, solver, tell, max_iter=int(self.max_iter))
+        result = self._solve(problem, solvers.resolve(self.solver, "oracle"), tell, int(self.max_iter))
         check_weights(result.model, np.zeros(0))
-        self._report(problem, result.certificate)
-        self._remember(result, solver, problem)
+        if not problem.exact:
+            self.certificate_ = replace(self.certificate_, reason=f"{self.certificate_.reason}; {UNKNOWN}")
         self.oracle_ = getattr(bound, "predictor", self.oracle)
-        self.lam_, self.n_iter_, self.coef_ = lam, int(np.ceil(result.certificate.epochs)), result.model
+        self.lam_, self.coef_ = lam, result.model
         return self
 
     def _bound(self, X: Any, y: Any) -> Any:
@@ -282,52 +257,8 @@ class StructuredSVC(Estimator):
             check_consistent_length(X, y)
         return self.oracle.bind(X, y)
 
-    def _report(self, problem: OracleProblem, c: Certificate) -> None:
-        """Say why the objective is unknown, and warn of a fit that stopped too early."""
-        if not problem.exact:
-            self.certificate_ = replace(c, reason=f"{c.reason}; {UNKNOWN}")
-        if c.converged or c.goal_reached or c.reason in ("interrupted", "stopped by the callback"):
-            return
-        lines = [self._stopped(c)]
-        limited = c.reason in (MAX_ITER, MAX_TIME)
-        if rounding := self._rounding(c) if problem.exact else "":
-            lines.append(rounding)
-        else:
-            remedy = "Raise max_iter or max_time" if limited else "Try another solver"
-            lines.append(f"{remedy}, or accept the gap with a larger tol.")
-        if self.checkpoint is not None and limited:
-            lines.append(f"With a higher limit the fit goes on from {os.fspath(self.checkpoint)!r}.")
-        if not problem.exact:
-            lines.append(f"Note that {UNKNOWN}.")
-        warnings.warn(" ".join(lines), ConvergenceWarning, stacklevel=4)
-
-    def _warm(self, engine: Engine[Array], problem: OracleProblem, solver: OracleSolver) -> None:
-        """Start from the last fit if it was of the same rows: planes of others would prove nothing of these."""
-        last = self._last_fit if self.warm_start else None
-        if last is None or last["problem"] != self._identity(problem):
-            return
-        if last["state"] is not None and last["solver"] == solver:
-            engine.restore(last["state"])
-        elif last["planes"] is not None:
-            engine.start(Point(last["w"], last["planes"]))
-
-    def _remember(self, result: Result[Array], solver: OracleSolver, problem: OracleProblem) -> None:
-        if not self.warm_start:
-            self._last_fit = None
-            return
-        # Pegasos continues its steps; the others start from the planes.
-        state = result.engine.state() if isinstance(solver, OraclePegasos) else None
-        self._last_fit = {
-            "problem": self._identity(problem),
-            "solver": solver,
-            "state": state,
-            "planes": result.duals,
-            "w": result.model,
-        }
-
-    @staticmethod
-    def _identity(problem: OracleProblem) -> dict[str, str]:
-        return {name: value for name, value in problem.digests().items() if name != "lam"}
+    def _advice(self, c: Certificate) -> str:
+        return super()._advice(c) + ("" if np.isfinite(c.primal) else f" Note that {UNKNOWN}.")
 
     # --- predicting --------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from pegasos.problems.part import Part
 from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array, row_weights
 from pegasos.solvers import KernelSolver, Solver
+from pegasos.util.arrays import Matrix
 from pegasos.util.available import available_if
 
 
@@ -296,7 +297,7 @@ class SVC(Classifier, KernelModel):
         return self
 
     def _fit_bias(
-        self, X: Any, kernel: Kernel, part: Part, lam: float, total: float
+        self, X: Matrix, kernel: Kernel, part: Part, lam: float, total: float
     ) -> tuple[Expansion, Sequence[int] | Array]:
         """The machine of the one class that has weight: a bias of its own fits its rows without coefficients."""
         bias, P, reached = alone(part, total)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 class _Compact:
@@ -17,10 +18,10 @@ class _Compact:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = f"_{name}"
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> _Compact | tuple[float, ...]:
         return self if instance is None else tuple(vars(instance)[self.name].tolist())
 
-    def __set__(self, instance: Any, values: Any) -> None:
+    def __set__(self, instance: object, values: npt.ArrayLike | _Compact) -> None:
         vars(instance)[self.name] = np.asarray(() if values is self else values, dtype=np.float64)
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic
 
 import numpy as np
 
 from pegasos.problems.base import Bounds, M, Point
 from pegasos.rows.views import Array
+from pegasos.util.fields import State
 
 #: Row entries a single call into the core may touch: a few hundredths of a second, so that Ctrl-C lands quickly.
-CHUNK = 20_000_000
+ENTRIES_PER_CALL = 20_000_000
 
 #: Why a fit, or an engine that counts for itself, stops at the limit of iterations: more of them could help.
 MAX_ITER = "max_iter reached"
 
 #: Why a fit stops whose gap is of the size of rounding errors: nothing can make it smaller.
-CLOSE = "stalled: as close as float64 allows"
+ROUNDING_REACHED = "stalled: as close as float64 allows"
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Engine(Generic[M]):
 
     @property
     def eager(self) -> bool:
-        """Whether there is more to gain, by iterations so cheap that going on beyond ``tol`` costs nobody anything."""
+        """Whether there is more to gain, by iterations so cheap that those beyond ``tol`` take no noticeable time."""
         return False
 
     @property
@@ -112,14 +113,14 @@ class Engine(Generic[M]):
         """By how much at most the model is above the best one that a restriction of the method allows."""
         return None
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """What else the method knows of its result: fitted attributes of the estimator by name."""
         return {}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Arrays from which ``restore`` continues to the same bits."""
         raise NotImplementedError
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from ``state``; each of its arrays is checked (``util.fields.saved``), for it may be forged."""
         raise NotImplementedError

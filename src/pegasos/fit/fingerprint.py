@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pegasos.problems.base import Problem
+from pegasos.problems.base import M, Problem
 from pegasos.util.digests import spelled
 
 #: The entries that are digests: that they differ can be said, but not how.
@@ -16,8 +14,8 @@ DIGESTS = {
 }
 
 
-def fingerprint(problem: Problem[Any], solver: object, *, intercept: str, seed: int, tol: float) -> dict[str, str]:
-    """Everything that decides the iterates; limits, threads and who looks on do not."""
+def fingerprint(problem: Problem[M], solver: object, *, intercept: str, seed: int, tol: float) -> dict[str, str]:
+    """Everything that decides the iterates; limits, threads, callbacks and progress lines do not."""
     return problem.digests() | {
         "intercept": intercept,
         "solver": spelled(solver),

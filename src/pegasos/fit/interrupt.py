@@ -6,15 +6,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from types import FrameType
+from typing import Self
 
 #: The signals that may mean Ctrl-C, where the system has them.
 NUMBERS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
-Handler = Callable[[int, Any], Any]
+Handler = Callable[[int, FrameType | None], object]
 
 
-def is_interrupt(handler: Any) -> bool:
+def is_interrupt(handler: object) -> bool:
     """Whether a handler raises KeyboardInterrupt: Python's own, and those with an attribute ``interrupts``."""
     return handler is signal.default_int_handler or bool(getattr(handler, "interrupts", False))
 
@@ -34,8 +35,8 @@ class Interrupts:
     def deferred(self) -> Iterator[None]:
         """While inside, a Ctrl-C during :meth:`change` is raised at its end; a second one at once."""
         mine = threading.current_thread() is threading.main_thread()
-        found: dict[int, Any] = {number: signal.getsignal(number) for number in NUMBERS} if mine else {}
-        self._before = {number: handler for number, handler in found.items() if is_interrupt(handler)}
+        found = {number: signal.getsignal(number) for number in NUMBERS} if mine else {}
+        self._before = {n: handler for n, handler in found.items() if callable(handler) and is_interrupt(handler)}
         try:
             try:
                 for number in self._before:
@@ -69,7 +70,7 @@ class Interrupts:
             number, self._waiting = self._waiting, None
             self._before[number](number, None)
 
-    def _handle(self, number: int, frame: Any) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.whole or self._waiting is not None:
             self._before[number](number, frame)
         else:

@@ -7,32 +7,32 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, NamedTuple, TextIO, cast
+from typing import Generic, Literal, NamedTuple, TextIO, cast
 
 import numpy as np
 
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.engine import CLOSE, MAX_ITER, Engine
+from pegasos.fit.engine import MAX_ITER, ROUNDING_REACHED, Engine
 from pegasos.fit.interrupt import Interrupts
 from pegasos.fit.resume import CheckpointFile
-from pegasos.fit.trace import UNNAMED, Checkpoint, Trace
+from pegasos.fit.trace import UNNAMED_COLUMNS, Checkpoint, Trace
 from pegasos.problems.base import Duals, M, Problem
 from pegasos.rows.views import Array
 from pegasos.util.fields import saved
 
 #: What a user may hand over: it is told of a moment of the fit, and ends it by answering something true.
-Callback = Callable[[Checkpoint], Any]
+Callback = Callable[[Checkpoint], object]
 
 #: An objective of this share of the one of zero weights counts as zero: where the optimum is zero (all rows of one
 #: class, constant targets), errors of 1e-12 in the best bias leave their square, and no gap is small relative to it.
-ZERO = 1e-24
+ZERO_OBJECTIVE_SHARE = 1e-24
 
 #: Why a fit stops at the limit of time.
 MAX_TIME = "max_time reached"
 
 #: Relative gap below which rounding may be all there is, and certificates in a row that must not have made it smaller
 #: before a fit is told so.
-ROUNDING, IDLE = 1e-12, 3
+MAX_ROUNDING_GAP, MAX_IDLE_CERTIFICATES = 1e-12, 3
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Watch:
-    """Who looks on: a callback, told of the best model too, that may end the fit; a stream for progress; Ctrl-C."""
+class Watch(Generic[M]):
+    """What is told of a fit and may end it: a callback, which is told of the best model too; progress lines; Ctrl-C."""
 
-    callback: Callable[[Checkpoint, Any], Any] | None = None
+    callback: Callable[[Checkpoint, M], object] | None = None
     verbose: bool = False
     stream: TextIO | None = None
     on_interrupt: Literal["raise", "keep"] = "raise"
@@ -76,7 +76,7 @@ def run(
     problem: Problem[M],
     engine: Engine[M],
     limits: Limits,
-    watch: Watch,
+    watch: Watch[M],
     file: CheckpointFile | None = None,
 ) -> Result[M]:
     """Advance ``engine`` until a certificate is good enough or a limit is reached.
@@ -104,7 +104,7 @@ def run(
             loop.save()
             raise
         if file is not None:
-            if loop.converged or reason == CLOSE or engine.stuck not in (None, MAX_ITER):
+            if loop.converged or reason == ROUNDING_REACHED or engine.stuck not in (None, MAX_ITER):
                 file.done(loop.save)
             else:
                 loop.save()
@@ -114,7 +114,9 @@ def run(
 def _saved_trace(own: dict[str, Array]) -> Trace:
     """The trace of a checkpoint, a column for each of its names; before they had names it was one table."""
     if "trace" in own:
-        return Trace.of_columns(dict(zip(UNNAMED, saved(own, "trace", (None, len(UNNAMED))).T, strict=True)))
+        return Trace.of_columns(
+            dict(zip(UNNAMED_COLUMNS, saved(own, "trace", (None, len(UNNAMED_COLUMNS))).T, strict=True))
+        )
     names = [name for name in own if name.startswith("trace.")]
     return Trace.of_columns({name.removeprefix("trace."): saved(own, name, (None,)) for name in names})
 
@@ -132,7 +134,7 @@ class _Loop(Generic[M]):
         problem: Problem[M],
         engine: Engine[M],
         limits: Limits,
-        watch: Watch,
+        watch: Watch[M],
         file: CheckpointFile | None = None,
     ) -> None:
         self.problem, self.engine, self.limits, self.watch, self.file = problem, engine, limits, watch, file
@@ -179,7 +181,7 @@ class _Loop(Generic[M]):
         self.settled = self.dual, self.best, len(self.trace)
 
     def certify(self, *, last: bool = False) -> str | None:
-        """Recompute the bounds of the current weights, tell everybody what is best, and say why to stop, or None."""
+        """Recompute the bounds of the current weights, tell callback and engine, and say why to stop, or None."""
         point = self.engine.point(last=last)
         bounds = self.bounds = self.problem.certify(point)
         self.engine.judged(bounds)
@@ -188,7 +190,9 @@ class _Loop(Generic[M]):
         best = self.best = self._better(Best(bounds.model, bounds.primal))
         self.duals = point.duals if np.isfinite(bounds.dual).all() else None
         gap = np.maximum(best.primal - self.dual, 0.0)
-        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO * self._at_zero()
+        with np.errstate(invalid="ignore"):  # tol=0 of an objective that is infinite, or unknown
+            small = gap <= self.limits.tol * best.primal
+        zero = best.primal <= ZERO_OBJECTIVE_SHARE * self._at_zero()
         # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
         self.converged = bool(np.all((small | zero) & np.isfinite(best.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint(best)
@@ -228,9 +232,10 @@ class _Loop(Generic[M]):
 
     def _idle(self, gap: Array, primal: Array) -> str | None:
         """Why to stop where all gaps are of the size of rounding and no longer fall; None elsewhere."""
-        if len(self.trace) <= IDLE or not np.all(gap <= ROUNDING * primal) or not np.isfinite(primal).all():
+        small = np.isfinite(primal) & (gap <= MAX_ROUNDING_GAP * primal)
+        if len(self.trace) <= MAX_IDLE_CERTIFICATES or not small.all():
             return None
-        return None if self.trace[-1].gap < 0.5 * self.trace[-1 - IDLE].gap else CLOSE
+        return None if self.trace[-1].gap < 0.5 * self.trace[-1 - MAX_IDLE_CERTIFICATES].gap else ROUNDING_REACHED
 
     def _worth_more(self, now: Checkpoint) -> bool:
         """Whether to go on beyond ``tol``: iterations that cost next to nothing still halve the gap."""
@@ -277,7 +282,7 @@ class _Loop(Generic[M]):
     def _resume(self, file: CheckpointFile) -> bool:
         """Go on from what the file holds; False if there is none.
 
-        Arrays that nobody asks for are passed over. One that is new, and that files of before lack, is asked for only
+        Arrays of unknown names are passed over. One that is new, and that files of before lack, is asked for only
         where it is there, and has a default; see docs/architecture.md.
         """
         arrays = file.load()
@@ -319,8 +324,8 @@ class _Loop(Generic[M]):
             reason=reason,
             epochs=last.epochs,
             seconds=self._seconds(),
-            primal_per_class=cast(Any, best.primal),  # kept as they are
-            dual_per_class=cast(Any, self.dual),
+            primal_per_class=cast(tuple[float, ...], best.primal),  # kept as they are
+            dual_per_class=cast(tuple[float, ...], self.dual),
             goal_reached=not self.converged and reason in self.engine.goals,
             restricted_gap=self.engine.restricted_gap,
         )

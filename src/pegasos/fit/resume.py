@@ -31,7 +31,7 @@ from pegasos.util.atomic import probe, replace_file, sweep
 FORMAT, VERSION = "pegasos-checkpoint", 3
 
 #: The versions that can be read. In the second the trace was one table without names.
-READABLE = ("2", "3")
+READABLE_VERSIONS = ("2", "3")
 
 #: The types of number a checkpoint may hold, as safetensors calls them.
 DTYPES = ("F64", "I64")
@@ -75,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, dict[str, Array]]:
 
 def write(path: str | os.PathLike[str], header: Header, arrays: dict[str, Array]) -> None:
     """Replace the file ``path`` by a checkpoint, atomically; OSError if that is impossible, the old one then stays."""
-    from safetensors.numpy import save
+    from safetensors.numpy import save  # only fits with a checkpoint need it
 
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {
@@ -107,7 +107,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return place
 
 
-#: Fits that are done but whose files stay for now, where somebody has asked for that.
+#: Fits that are done but whose files stay for now, inside ``kept_until``.
 _KEPT: ContextVar[list[CheckpointFile] | None] = ContextVar("_KEPT", default=None)
 
 
@@ -186,7 +186,7 @@ class CheckpointFile:
 
 def _opened(path: str | os.PathLike[str]) -> Any:
     """A context manager around safetensors' reader."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError, safe_open  # only fits with a checkpoint need it
 
     with open(path, "rb"):  # its own errors do not name the file
         pass
@@ -205,8 +205,8 @@ def _opened(path: str | os.PathLike[str]) -> Any:
 def _header(path: str | os.PathLike[str], metadata: dict[str, str] | None) -> Header:
     if not metadata or metadata.get("format") != FORMAT:
         raise ValueError(f"{os.fspath(path)!r} is no checkpoint of a fit")
-    if (version := metadata.get("version")) not in READABLE:
-        known = " and ".join(READABLE)
+    if (version := metadata.get("version")) not in READABLE_VERSIONS:
+        known = " and ".join(READABLE_VERSIONS)
         raise ValueError(f"checkpoint {os.fspath(path)!r} has format version {version}; this library reads {known}")
     try:
         fingerprint, progress = json.loads(metadata["fingerprint"]), json.loads(metadata["progress"])

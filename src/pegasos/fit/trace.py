@@ -11,6 +11,7 @@ from typing import Any, Self, overload
 import numpy as np
 
 from pegasos.fit.engine import Engine
+from pegasos.problems.base import M
 from pegasos.rows.views import Array
 
 
@@ -43,7 +44,7 @@ class Checkpoint:
     support: Array | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, engine: Engine[Any], seconds: float, primal: float, dual: float) -> Self:
+    def of(cls, engine: Engine[M], seconds: float, primal: float, dual: float) -> Self:
         """The record of a moment at which the best objective and bound of all parts are these."""
         gap = max(primal - dual, 0.0) if np.isfinite(primal) else float("inf")
         relative = gap / primal if 0 < primal < np.inf else float(gap) if gap == np.inf else float(gap > 0)
@@ -54,7 +55,7 @@ class Checkpoint:
 FIELDS = tuple(f.name for f in fields(Checkpoint) if f.type == "float")
 
 #: The columns of files that do not name them, the first that there were. This does not change.
-UNNAMED = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
+UNNAMED_COLUMNS = ("epochs", "seconds", "primal", "dual", "gap", "relative_gap")
 
 
 class Trace(Sequence[Checkpoint]):

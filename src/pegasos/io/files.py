@@ -194,7 +194,7 @@ class _ZstdFrames(io.RawIOBase):
     """Frame after frame. The stream reader of zstandard takes a frame that is cut off for one that has ended."""
 
     # Fed so little at a time that not even a hostile file (128 KiB of output from 4 bytes) makes much of it.
-    _BITE = 512
+    _READ_BYTES = 512
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -207,7 +207,7 @@ class _ZstdFrames(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         while not self._output:
-            self._input = self._input or self._stream.read(self._BITE)
+            self._input = self._input or self._stream.read(self._READ_BYTES)
             if not self._input:
                 if self._frame is not None:
                     raise EOFError("the last frame has no end")

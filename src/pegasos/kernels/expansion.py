@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
-from scipy import sparse
 
 from pegasos import _core
 from pegasos.kernels.cache import padded
 from pegasos.kernels.functions import Kernel, checked_values
 from pegasos.kernels.layout import centre, compact
 from pegasos.kernels.pairs import PairMachine
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
+from pegasos.util.arrays import DType, Matrix
 
 #: Rows that are scored at a time, at most, and their scores, or kernel values of a user's function.
 BLOCK_ROWS, BLOCK_VALUES = 1 << 14, 1 << 22
@@ -37,7 +37,7 @@ class Expansion:
     """
 
     kernel: Kernel
-    vectors: Any
+    vectors: Matrix
     coef: Array
     bias: Array
     sizes: Array
@@ -47,7 +47,14 @@ class Expansion:
 
     @classmethod
     def of_rows(
-        cls, kernel: Kernel, X: Any, codes: Array, classes: int, table: Array, bias: Array, numbers: Array | None = None
+        cls,
+        kernel: Kernel,
+        X: Matrix,
+        codes: Array,
+        classes: int,
+        table: Array,
+        bias: Array,
+        numbers: Array | None = None,
     ) -> Self:
         """Of the rows for which a table, its columns sorted by class, has other than zeros; the table is given up.
 
@@ -93,17 +100,17 @@ class Expansion:
             width = len(self.coef) if self.kernel.function is None else max(len(self.coef), int(self.coef.shape[1]))
         return min(BLOCK_ROWS, max(1, BLOCK_VALUES // max(1, width)))
 
-    def scores(self, blocks: Iterable[Any]) -> Array:
+    def scores(self, blocks: Iterable[Matrix]) -> Array:
         """Of every row of all blocks, and every function."""
         if self.in_pairs:
             return _finite(_joined(self._decided(PairMachine.scores, blocks), len(self.bias)))
         return _finite(_joined(map(self._sums(), blocks), len(self.coef))) + self.bias
 
-    def decisions(self, blocks: Iterable[Any]) -> Array:
+    def decisions(self, blocks: Iterable[Matrix]) -> Array:
         """Of every row and class the number of pairs it wins, and a fraction that says by how much."""
         return _finite(_joined(self._decided(PairMachine.decisions, blocks), len(self.sizes)))
 
-    def winners(self, blocks: Iterable[Any]) -> Array:
+    def winners(self, blocks: Iterable[Matrix]) -> Array:
         """The class that wins most pairs, for every row."""
         codes: list[Array] = []
         first = 0
@@ -121,7 +128,7 @@ class Expansion:
         return self.pairs.winners_by(scores) if self.in_pairs else scores.argmax(axis=1)
 
     def _decided(
-        self, decide: Callable[[PairMachine, Array, int], Decided], blocks: Iterable[Any]
+        self, decide: Callable[[PairMachine, Array, int], Decided], blocks: Iterable[Matrix]
     ) -> Iterator[Decided]:
         """What ``decide`` makes of the kernel values of each block."""
         values = self._padded_values()
@@ -136,12 +143,12 @@ class Expansion:
             return self.pairs.largest_norm()
         return float(np.sqrt((self.coef**2).sum(axis=1).max(initial=0.0)))
 
-    def _sums(self) -> Callable[[Any], Array]:
+    def _sums(self) -> Callable[[Matrix], Array]:
         """A function from a block of rows to Σ_v coef_v K(vector_v, x), rows × functions."""
         if self.kernel.native and self.coef.shape[1]:
             prepared = self._prepared()
 
-            def sums(X: Any) -> Array:
+            def sums(X: Matrix) -> Array:
                 vectors, rows, single = prepared(X)
                 return np.asarray(vectors.scores(None, self.coef, rows, None, self.threads, single)).T
 
@@ -149,13 +156,13 @@ class Expansion:
         values = self._values()
         return lambda X: np.asarray(values(X) @ self.coef.T)
 
-    def _values(self) -> Callable[[Any], Array]:
+    def _values(self) -> Callable[[Matrix], Array]:
         """A function from a block of rows to the values of a kernel that the core does not compute, rows × vectors."""
         if self.kernel.name == "precomputed":
             return lambda K: np.asarray(K[:, self.numbers].astype(np.float64))
         return lambda X: function_values(self.kernel, X, self.vectors)
 
-    def _prepared(self) -> Callable[[Any], tuple[_core.KernelRows, _core.KernelRows, bool]]:
+    def _prepared(self) -> Callable[[Matrix], tuple[_core.KernelRows, _core.KernelRows, bool]]:
         """A function from a block of rows to both sides of a native kernel.
 
         It returns the vectors and the rows as the core reads them, and whether single precision is enough.
@@ -165,10 +172,10 @@ class Expansion:
             support = support - origin
         vectors = kernel.core(support, threads)
 
-        def prepare(X: Any) -> tuple[_core.KernelRows, _core.KernelRows, bool]:
+        def prepare(X: Matrix) -> tuple[_core.KernelRows, _core.KernelRows, bool]:
             kernel.check_rows(X)
             if origin is not None:
-                X = (X.toarray() if sparse.issparse(X) else X) - origin
+                X = (X.toarray() if is_sparse(X) else X) - origin
             rows = kernel.core(compact(X, threads), threads)
             return vectors, rows, X.dtype == support.dtype == np.float32 and self._single_suffices(vectors, rows)
 
@@ -185,12 +192,12 @@ class Expansion:
         error = 1e-7 * (1 + 2 * self.kernel.gamma * largest)
         return self.kernel.within_single(largest) and bool(error * self._largest_norm <= MAX_SCORE_ERROR)
 
-    def _padded_values(self) -> Callable[[Any], Array]:
+    def _padded_values(self) -> Callable[[Matrix], Array]:
         """A function from a block of rows to K(vectors, rows), padded to a multiple of eight columns."""
         if self.kernel.native and self.coef.shape[1]:
             prepared = self._prepared()
 
-            def native(X: Any) -> Array:
+            def native(X: Matrix) -> Array:
                 vectors, rows, single = prepared(X)
                 out = _room(vectors.rows, rows.rows, np.dtype(np.float32 if single else np.float64))
                 vectors.cross(rows, out, self.threads)
@@ -199,7 +206,7 @@ class Expansion:
             return native
         values = self._values()
 
-        def given(X: Any) -> Array:
+        def given(X: Matrix) -> Array:
             found = values(X)
             out = _room(found.shape[1], found.shape[0], np.dtype(np.float64))
             out[:, : found.shape[0]] = found.T
@@ -208,7 +215,7 @@ class Expansion:
         return given
 
 
-def function_values(kernel: Kernel, X: Any, vectors: Any) -> Array:
+def function_values(kernel: Kernel, X: Matrix, vectors: Matrix) -> Array:
     """The values of a user's kernel function, rows × vectors, checked."""
     shape = (int(X.shape[0]), int(vectors.shape[0]))
     if kernel.function is None or not shape[1]:
@@ -216,16 +223,16 @@ def function_values(kernel: Kernel, X: Any, vectors: Any) -> Array:
     return checked_values(kernel.function(X, vectors), shape, "the kernel function").astype(np.float64)
 
 
-def vectors_of(kernel: Kernel, X: Any, support: Array) -> Any:
+def vectors_of(kernel: Kernel, X: Matrix, support: Array) -> Matrix:
     """The rows of X with these numbers, as a machine keeps them; none of a precomputed kernel."""
     if kernel.name == "precomputed":
         return np.empty((0, 0))
-    return X[support] if sparse.issparse(X) else np.asarray(X[support])  # rows on disk are left there
+    return X[support] if is_sparse(X) else np.asarray(X[support])  # rows on disk are left there
 
 
-def as_core_reads(X: Any) -> Any:
+def as_core_reads(X: Matrix) -> Matrix:
     """Vectors as the core takes them, whatever a user or a file has made of them."""
-    X = X.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X)
+    X = X.tocsr() if is_sparse(X) else np.ascontiguousarray(X)
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
@@ -269,7 +276,7 @@ def _no_finite_score(row: int) -> ValueError:
     )
 
 
-def _room(rows: int, cols: int, dtype: np.dtype[Any]) -> Array:
+def _room(rows: int, cols: int, dtype: DType) -> Array:
     """Room for kernel values, zero where it is padded."""
     out = np.empty((rows, padded(cols)), dtype=dtype)
     out[:, cols:] = 0

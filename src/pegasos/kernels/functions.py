@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
-from scipy import sparse
+import numpy.typing as npt
 
 from pegasos import _core
-from pegasos.rows.views import Array, view
+from pegasos.rows.views import Array, is_sparse, view
+from pegasos.util.arrays import CSR, Matrix
 from pegasos.util.suggest import did_you_mean
 
 #: The kernels that the core computes.
 NATIVE = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
 NAMES = (*NATIVE, "precomputed")
 
-KernelFunction = Callable[[Any, Any], Any]
+#: A user's function of two sets of rows; its values may be sparse.
+KernelFunction = Callable[[Matrix, Matrix], npt.ArrayLike | CSR]
 
 
 @dataclass(frozen=True)
@@ -77,22 +79,20 @@ class Kernel:
                 argument = (argument + abs(self.coef0)) ** max(1, self.degree)
         return bool(norm <= (1e150 if self.name == "chi2" else 1e300) and argument <= 1e300)
 
-    def core(self, X: Any, threads: int = 1) -> _core.KernelRows:
+    def core(self, X: Matrix, threads: int = 1) -> _core.KernelRows:
         """The core's view of rows under this kernel."""
         return _core.KernelRows(view(X), self.name, self.gamma, self.coef0, self.degree, threads)
 
-    def check_rows(self, X: Any) -> None:
+    def check_rows(self, X: Matrix) -> None:
         """Refuse rows that the kernel is not defined for."""
-        if self.name == "chi2" and X.shape[0]:
-            low = X.min()
-            if low < 0:
-                at = np.argwhere(X.toarray() < 0)[0] if sparse.issparse(X) else np.argwhere(X < 0)[0]
-                raise ValueError(
-                    f"kernel='chi2' needs features >= 0, but row {at[0]}, column {at[1]} of X is {X[at[0], at[1]]}"
-                )
+        if self.name == "chi2" and (X.data if is_sparse(X) else X).min(initial=0.0) < 0:
+            at = np.argwhere(X.toarray() < 0)[0] if is_sparse(X) else np.argwhere(X < 0)[0]
+            raise ValueError(
+                f"kernel='chi2' needs features >= 0, but row {at[0]}, column {at[1]} of X is {X[at[0], at[1]]}"
+            )
 
 
-def check_parameters(kernel: Any, degree: Any, gamma: Any, coef0: Any) -> None:
+def check_parameters(kernel: object, degree: object, gamma: object, coef0: object) -> None:
     """Refuse what no data could make right."""
     if not callable(kernel) and (not isinstance(kernel, str) or kernel not in NAMES):
         raise ValueError(
@@ -109,7 +109,7 @@ def check_parameters(kernel: Any, degree: Any, gamma: Any, coef0: Any) -> None:
         raise ValueError(f"coef0={coef0!r} must be a number")
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
 
@@ -120,7 +120,7 @@ def resolve(kernel: str | KernelFunction, *, degree: int, gamma: float, coef0: f
     return Kernel(kernel) if kernel == "precomputed" else Kernel(kernel, gamma, float(coef0), int(degree))
 
 
-def scale(gamma: float | str, X: Any, weight: Array | None = None) -> float:
+def scale(gamma: float | str, X: Matrix, weight: Array | None = None) -> float:
     """γ as a number: "scale" is 1/(columns · variance of all entries), "auto" 1/columns.
 
     A row of weight 2 counts twice.
@@ -133,13 +133,13 @@ def scale(gamma: float | str, X: Any, weight: Array | None = None) -> float:
     return 1.0 / (float(X.shape[1]) * spread) if spread > 0 else 1.0
 
 
-def _variance(X: Any, weight: Array | None) -> float:
+def _variance(X: Matrix, weight: Array | None) -> float:
     """The variance of all entries, in float64; absent ones of a sparse matrix are zeros."""
-    if weight is None and not sparse.issparse(X):
+    if weight is None and not is_sparse(X):
         return float(X.var(dtype=np.float64))
     weight = np.ones(X.shape[0]) if weight is None else weight
     size = float(weight.sum()) * float(X.shape[1])
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         mean = float(weight @ X.sum(axis=1, dtype=np.float64)) / size
         apart = np.subtract(X, mean, dtype=np.float64)
         return float(weight @ np.einsum("ij,ij->i", apart, apart)) / size
@@ -150,11 +150,9 @@ def _variance(X: Any, weight: Array | None) -> float:
     return (inside + (size - float(each.sum())) * mean**2) / size
 
 
-def checked_values(values: Any, shape: tuple[int, int], what: str) -> Array:
+def checked_values(values: npt.ArrayLike | CSR, shape: tuple[int, int], what: str) -> Array:
     """What a user's kernel returned, as an array of numbers of this shape."""
-    if sparse.issparse(values):
-        values = values.toarray()
-    found: Array = np.asarray(values)
+    found: Array = np.asarray(values.toarray() if is_sparse(values) else values)
     if found.shape != shape:
         raise ValueError(
             f"{what} returned an array of shape {found.shape} for {shape[0]} and {shape[1]} rows; it should be {shape}"

@@ -21,7 +21,6 @@ Numbers never depend on threads, on what the cache holds, or on how rows are ask
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,8 @@ from pegasos.kernels.cache import BATCH_ROWS, CachedRows, RowCache, padded
 from pegasos.kernels.functions import Kernel, checked_values
 from pegasos.kernels.layout import centre, lean
 from pegasos.kernels.rounding import DOUBLE, SINGLE, ValueErrors, taken_as_given, unknown, value_errors
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
+from pegasos.util.arrays import CSR, Matrix
 
 #: Rows up to which everything is in double precision, which costs next to nothing there.
 MAX_DOUBLE_ROWS = 2000
@@ -47,7 +47,7 @@ VALUES_PER_CALL = 1 << 22
 class NativeRows(CachedRows):
     """Kernels of the core. Single precision where that is accurate enough, on rows laid out to be read fast."""
 
-    def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
+    def __init__(self, X: Matrix, kernel: Kernel, megabytes: float, threads: int) -> None:
         X = lean(X, threads)
         if (origin := centre(X, kernel)) is not None:
             X = X - origin
@@ -55,9 +55,9 @@ class NativeRows(CachedRows):
         quick = None if X.shape[0] <= MAX_DOUBLE_ROWS else _single(X, kernel, self.double)
         self.quick = self.double if quick is None else kernel.core(quick, threads)
         self.single = quick is not None
-        self.costly = (X.nnz if sparse.issparse(X) else X.size) > MAX_CHEAP_ENTRIES * X.shape[0]
+        self.costly = (X.nnz if is_sparse(X) else X.size) > MAX_CHEAP_ENTRIES * X.shape[0]
         self.kernel = kernel
-        self.entries = np.diff(X.indptr) if sparse.issparse(X) else np.full(X.shape[0], X.shape[1])
+        self.entries = np.diff(X.indptr) if is_sparse(X) else np.full(X.shape[0], X.shape[1])
         self._errors: list[ValueErrors | None] = [None, None]
         super().__init__(X.shape[0], np.float32 if self.single else np.float64, megabytes, threads)
 
@@ -114,7 +114,7 @@ class NativeRows(CachedRows):
 class FunctionRows(CachedRows):
     """A user's function K(A, B), asked for some rows against all."""
 
-    def __init__(self, X: Any, kernel: Kernel, megabytes: float, threads: int) -> None:
+    def __init__(self, X: Matrix, kernel: Kernel, megabytes: float, threads: int) -> None:
         super().__init__(X.shape[0], np.float64, megabytes, threads)
         self.X, self.kernel = X, kernel
 
@@ -291,7 +291,9 @@ class PartRows:
     its own columns only, and one part at a time has rows in memory.
     """
 
-    def __init__(self, X: Any, kernel: Kernel, indices: Sequence[Array | None], megabytes: float, threads: int) -> None:
+    def __init__(
+        self, X: Matrix, kernel: Kernel, indices: Sequence[Array | None], megabytes: float, threads: int
+    ) -> None:
         self.X, self.kernel, self.indices, self.megabytes, self.threads = X, kernel, indices, megabytes, threads
         self.wide: set[int] = set()
         self.earlier = 0
@@ -338,15 +340,16 @@ class PartRows:
         return self.earlier + (0 if self.current is None else self.current.evaluations)
 
 
-def provider(X: Any, kernel: Kernel, megabytes: float, threads: int) -> WholeRows:
+def provider(X: Matrix, kernel: Kernel, megabytes: float, threads: int) -> WholeRows:
     """The rows of the kernel matrix of X."""
     if kernel.name == "precomputed":
+        assert not is_sparse(X)
         return PrecomputedRows(X, threads)
     kind = NativeRows if kernel.native else FunctionRows
     return kind(X, kernel, megabytes, threads)
 
 
-def _single(X: Any, kernel: Kernel, double: _core.KernelRows) -> Any:
+def _single(X: Matrix, kernel: Kernel, double: _core.KernelRows) -> Matrix | None:
     """The lean rows X in single precision, or None where kernel values would suffer.
 
     The argument of exp has an absolute error of about 1e-7 γ‖x‖². Moving dense rows to their centre, which changes no
@@ -363,8 +366,9 @@ def _single(X: Any, kernel: Kernel, double: _core.KernelRows) -> Any:
                 norms = np.einsum("ij,ij->i", X, X)
             if 1e-7 * kernel.gamma * float(norms.max(initial=0.0)) > 1e-4:
                 return None
-    if sparse.issparse(X):
-        return sparse.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), X.shape)
+    if is_sparse(X):
+        single: CSR = sparse.csr_matrix((X.data.astype(np.float32, copy=False), X.indices, X.indptr), X.shape)
+        return single
     return np.ascontiguousarray(X, dtype=np.float32)
 
 

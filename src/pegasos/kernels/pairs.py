@@ -15,6 +15,7 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.rows.views import Array
+from pegasos.util.arrays import Matrix
 
 
 def pair_count(classes: int) -> int:
@@ -134,7 +135,7 @@ class PairMachine:
         own = np.r_[self._of(i), self._of(j)]
         return own, np.concatenate([self.coef[j - 1, self._of(i)], self.coef[i, self._of(j)]])
 
-    def weights(self, vectors: Array) -> Array:
+    def weights(self, vectors: Matrix) -> Array:
         """Σ coef · vector of each function, for a linear kernel."""
         return sums_of_pairs(self.classes, vectors.shape[1], lambda i: self.coef[:, self._of(i)] @ vectors[self._of(i)])
 

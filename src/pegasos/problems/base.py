@@ -71,6 +71,10 @@ class Bounds(Generic[M]):
         """The same, with the dual value of a kernel that need not be positive semi-definite."""
         return self._above(self.dual if self.formal is None else self.formal)
 
+    def within(self, tol: float) -> Array:
+        """Which parts have a gap of at most ``tol`` times the objective, as the loop asks of all at once."""
+        return np.asarray(self.gap <= tol * self.primal)
+
     def _above(self, dual: Array) -> Array:
         gap = self.primal - dual
         return np.where(gap < 1e-12 * np.abs(self.primal), np.maximum(gap, 0.0), gap)

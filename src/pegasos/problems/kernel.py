@@ -45,8 +45,9 @@ from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.linear import Bias
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array, stored_arrays
+from pegasos.util.arrays import Matrix
 from pegasos.util.digests import digest, spelled
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 from pegasos.util.threads import dot
 
 #: Why there is no lower bound: there is no duality without a space of features.
@@ -68,7 +69,7 @@ class Coefficients(NamedTuple):
 class KernelProblem:
     """See the module's docstring. ``rows(k)`` gives the kernel rows of part k."""
 
-    X: Any
+    X: Matrix
     kernel: Kernel
     parts: Sequence[Part]
     lam: float
@@ -231,7 +232,7 @@ class KernelProblem:
     def model_of(self, arrays: Mapping[str, Array]) -> Coefficients:
         """What ``arrays`` wrote."""
         shapes = {"W": (self.size,), "b": (self.n_parts,)}
-        return Coefficients(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
+        return Coefficients(*(saved(arrays, k, shape, low=-MAX_FINITE, high=MAX_FINITE) for k, shape in shapes.items()))
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests; a kernel function is known by its name only."""

@@ -30,7 +30,7 @@ from pegasos.problems.feasible import balanced, best_bias, class_sums, on_simple
 from pegasos.problems.sums import Sums, Values, certify_by_sums, here
 from pegasos.rows.views import Array, Examples
 from pegasos.util.digests import digest, spelled
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
 Bias = Literal["none", "feature", "free"]
@@ -301,7 +301,7 @@ class LinearProblem:
     def model_of(self, arrays: Mapping[str, Array]) -> Weights:
         """What ``arrays`` wrote."""
         shapes = {"W": (self.outputs, self.examples.n), "b": (self.outputs,)}
-        return Weights(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
+        return Weights(*(saved(arrays, k, shape, low=-MAX_FINITE, high=MAX_FINITE) for k, shape in shapes.items()))
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""

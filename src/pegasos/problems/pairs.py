@@ -20,7 +20,7 @@ from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.pair_parts import PairParts
 from pegasos.problems.pair_visits import DoubleValues, PairVisits
 from pegasos.rows.views import Array
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: The rounding error above which scores are added up in extended precision.
 MAX_DOUBLE_SCORE_ERROR = 1e-9
@@ -87,7 +87,9 @@ class PairProblem(KernelProblem):
         table = (self.parts.classes - 1, len(self.parts.codes))
         if np.ndim(arrays.get("W", 0)) == 2:
             shapes = {"W": table, "b": (self.n_parts,)}
-            return PairTable(*(saved(arrays, k, shape, low=-LARGEST, high=LARGEST) for k, shape in shapes.items()))
+            return PairTable(
+                *(saved(arrays, k, shape, low=-MAX_FINITE, high=MAX_FINITE) for k, shape in shapes.items())
+            )
         return super().model_of(arrays)
 
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from pegasos.problems.oracle import Plane, rising
 from pegasos.util.arrays import CSR, Array
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: The row of a plane that is the mean of planes of all rows, one for each, weighted as the rows are.
 ALL_ROWS = -1
@@ -73,10 +73,10 @@ def plane_arrays(planes: Iterable[Plane]) -> dict[str, Array]:
 
 def planes_of(arrays: dict[str, Array], size: int) -> list[Plane]:
     """The planes that ``plane_arrays`` wrote; ValueError if they cannot be any of so many weights."""
-    loss = saved(arrays, "loss", (None,), low=0, high=LARGEST)
+    loss = saved(arrays, "loss", (None,), low=0, high=MAX_FINITE)
     begin = saved(arrays, "begin", (len(loss) + 1,), low=0, high=MAX_EXACT, whole=True).astype(np.int64)
     columns = saved(arrays, "columns", (None,), low=0, high=size - 1, whole=True).astype(np.int64)
-    entries = saved(arrays, "entries", (len(columns),), low=-LARGEST, high=LARGEST)
+    entries = saved(arrays, "entries", (len(columns),), low=-MAX_FINITE, high=MAX_FINITE)
     if begin[0] != 0 or begin[-1] != len(columns) or bool(np.any(np.diff(begin) < 0)):
         raise ValueError("state: the planes do not fit together")
     if not rising(columns, begin):

@@ -26,7 +26,7 @@ from pegasos.problems.oracle import ROUNDING, CheckedOracle, Decoded, Plane
 from pegasos.problems.planes import ALL_ROWS, Planes, plane_arrays, planes_of
 from pegasos.util.arrays import Array, first_true
 from pegasos.util.digests import digest
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Rows decoded at a time in a pass over all of them: fewer where there are many weights, for psi may be dense.
 MOST_ROWS, LEAST_ROWS, MOST_ENTRIES = 256, 16, 1 << 22
@@ -188,7 +188,7 @@ class OracleProblem:
 
     def model_of(self, arrays: Mapping[str, Array]) -> Array:
         """What ``arrays`` wrote."""
-        return saved(arrays, "w", (self.size,), low=-LARGEST, high=LARGEST)
+        return saved(arrays, "w", (self.size,), low=-MAX_FINITE, high=MAX_FINITE)
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""

@@ -15,7 +15,7 @@ from pegasos.rows.views import in_memory, is_sparse, stored_arrays
 from pegasos.util.arrays import CSR, Array, DType, Matrix, first_true
 
 #: Entries of the pieces in which rows on disk are scored.
-BLOCK = 1 << 22
+BLOCK_ENTRIES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,7 +116,7 @@ class Dataset:
         where = f", folder={str(self.folder)!r}" if self.folder is not None else ""
         return f"Dataset({', '.join(about)}{where})"
 
-    def blocks(self, entries: int = BLOCK) -> Iterator[tuple[int, Matrix]]:
+    def blocks(self, entries: int = BLOCK_ENTRIES) -> Iterator[tuple[int, Matrix]]:
         """Consecutive rows, about ``entries`` stored entries at a time, each with the number of its first row.
 
         Parameters

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data as _validate_data
 
-from pegasos.util.arrays import Array, first_not_finite
+from pegasos.util.arrays import Array, Matrix, first_not_finite
 
 
-def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
+def validate_data(estimator: object, X: Any, **options: object) -> Matrix:
     """scikit-learn's function, but text and missing values of a frame are refused with the column's name."""
-    if not _is_frame(X):
-        return _validate_data(estimator, X, **options)
+    if not is_frame(X):
+        checked: Matrix = _validate_data(estimator, X, **options)
+        return checked
     try:
-        found = _validate_data(estimator, X, **options)
+        found: Matrix = _validate_data(estimator, X, **options)
     except (TypeError, ValueError):
         for j, name in enumerate(X.columns):
             _refuse(_column(X, j, name), name)
@@ -27,7 +28,8 @@ def validate_data(estimator: Any, X: Any, **options: Any) -> Any:
     return found
 
 
-def _is_frame(X: object) -> bool:
+def is_frame(X: object) -> bool:
+    """Whether an object is a data frame: rows and named columns, no array."""
     return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "shape")
 
 

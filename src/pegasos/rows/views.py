@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 #: Columns from which BLAS is faster than the core for the scores of several outputs.
-WIDE = 1024
+MIN_BLAS_COLUMNS = 1024
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Examples:
         self.rows.verify(threads)
 
 
-def is_sparse(X: Matrix) -> TypeIs[CSR]:
-    """Whether rows are sparse."""
+def is_sparse(X: object) -> TypeIs[CSR]:
+    """Whether rows are sparse; if they have been validated, they then are CSR."""
     return bool(sparse.issparse(X))
 
 
@@ -131,7 +131,7 @@ def _suits_blas(X: Matrix, W: Array) -> TypeGuard[Array]:
     if is_sparse(X):
         return False
     by_columns = X.shape[1] > 1 and X.strides[1] != X.itemsize
-    return by_columns or (len(W) > 1 and X.shape[1] >= WIDE and X.dtype == W.dtype)
+    return by_columns or (len(W) > 1 and X.shape[1] >= MIN_BLAS_COLUMNS and X.dtype == W.dtype)
 
 
 def view(X: Matrix) -> _core.Rows:
@@ -154,7 +154,7 @@ def is_mapped(array: object) -> bool:
 
 
 def in_memory(array: Array, name: str) -> Array:
-    """A copy that nobody else can write to, of an array that may lie in a file which is cut short meanwhile."""
+    """A private copy of an array that may lie in a mapped file; ValueError if the file is cut short meanwhile."""
     guard = _core.MappedGuard(array) if is_mapped(array) else None
     copy = np.array(array)
     if guard is not None and guard.torn:

@@ -23,6 +23,18 @@ from pegasos.solvers.linear.subgradient import SGD, Norma, Pegasos
 from pegasos.solvers.structured.auto import OracleAuto
 from pegasos.solvers.structured.base import OracleSolver
 from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, OracleBlockFrankWolfe
+from pegasos.solvers.structured.chain_auto import ChainAuto
+from pegasos.solvers.structured.chain_base import ChainSolver
+from pegasos.solvers.structured.chain_cutting_plane import ChainCuttingPlane
+from pegasos.solvers.structured.chain_lbfgs import LBFGS, ChainLBFGS
+from pegasos.solvers.structured.chain_planes import ChainBlockFrankWolfe
+from pegasos.solvers.structured.chain_steps import (
+    AveragedPerceptron,
+    ChainPassiveAggressive,
+    ChainPegasos,
+    ChainPerceptron,
+    PassiveAggressive,
+)
 from pegasos.solvers.structured.cutting_plane import OracleCuttingPlane
 from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.suggest import did_you_mean
@@ -30,12 +42,14 @@ from pegasos.util.suggest import did_you_mean
 __all__ = [
     "KERNEL_SOLVERS",
     "LASVM",
+    "LBFGS",
     "SBP",
     "SDCA",
     "SGD",
     "SMO",
     "SOLVERS",
     "Auto",
+    "AveragedPerceptron",
     "BlockFrankWolfe",
     "CuttingPlane",
     "InteriorPoint",
@@ -43,12 +57,21 @@ __all__ = [
     "Norma",
     "Nystroem",
     "NystroemWarning",
+    "PassiveAggressive",
     "Pegasos",
     "SmoothedNewton",
     "Solver",
 ]
 
-Kind = Literal["linear", "kernel", "oracle"]
+Kind = Literal["linear", "kernel", "oracle", "chain"]
+
+#: What solves problems of each kind, in words.
+ESTIMATORS: dict[Kind, str] = {
+    "linear": "the linear estimators",
+    "kernel": "the kernel estimators",
+    "oracle": "StructuredSVC",
+    "chain": "SequenceSVC",
+}
 
 #: (solver, kind of problem) → what makes its engines: the solver itself, or what holds it and knows kernels.
 METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
@@ -69,6 +92,12 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (Pegasos, "oracle"): OraclePegasos,
     (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
     (CuttingPlane, "oracle"): OracleCuttingPlane,
+    (Pegasos, "chain"): ChainPegasos,
+    (BlockFrankWolfe, "chain"): ChainBlockFrankWolfe,
+    (CuttingPlane, "chain"): ChainCuttingPlane,
+    (LBFGS, "chain"): ChainLBFGS,
+    (PassiveAggressive, "chain"): ChainPassiveAggressive,
+    (AveragedPerceptron, "chain"): ChainPerceptron,
 }
 
 #: Every solver of a kind of problem by its name.
@@ -79,8 +108,8 @@ SOLVERS: dict[str, type[Solver]] = TABLES["linear"]
 KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = TABLES["kernel"]
 
 #: What ``solver="auto"`` is where the problem is not known yet, and what every method of the kind is.
-_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO, "oracle": OracleAuto}
-_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver, "oracle": OracleSolver}
+_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO, "oracle": OracleAuto, "chain": ChainAuto}
+_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver, "oracle": OracleSolver, "chain": ChainSolver}
 
 
 @overload
@@ -89,6 +118,10 @@ def resolve(solver: object, kind: Literal["linear"] = "linear") -> Solver: ...
 def resolve(solver: object, kind: Literal["kernel"]) -> KernelSolver: ...
 @overload
 def resolve(solver: object, kind: Literal["oracle"]) -> OracleSolver: ...
+@overload
+def resolve(solver: object, kind: Literal["chain"]) -> ChainSolver: ...
+@overload
+def resolve(solver: object, kind: Kind) -> Any: ...
 def resolve(solver: Any, kind: Kind = "linear") -> Any:
     """What solves problems of a kind for a user's ``solver``: a name, or an object."""
     table = TABLES[kind]
@@ -111,7 +144,7 @@ def _hint(solver: Any, kind: Kind, names: tuple[str, ...]) -> str:
         return f" (did you mean {solver.__name__}(), with parentheses?)"
     for other, table in TABLES.items():
         if (type(solver), other) in METHODS or (isinstance(solver, str) and solver in table):
-            return f"; that one is for the {other} estimators"
+            return f"; that one is for {ESTIMATORS[other]}"
     return did_you_mean(solver, names) if isinstance(solver, str) else ""
 
 

@@ -20,9 +20,6 @@ Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
 SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
-#: How the core numbers the orders of an epoch over rows in memory.
-ORDERS = {"iid": 0, "fixed": 1, "permutation": 2}
-
 SCALAR_LOSSES = Which(lambda loss: loss.kind != "joint")
 
 
@@ -59,6 +56,10 @@ class Solver:
         if intercept not in ("none", "feature", *self.intercepts):
             accepted = ", ".join(("feature", *self.intercepts))
             raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
+
+    def numbers_per_weight(self, outputs: int) -> int:
+        """Numbers that a fit keeps for each weight at its peak (measured): columns that need too many are refused."""
+        return 4
 
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         """A fresh engine for ``problem``."""

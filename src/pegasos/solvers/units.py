@@ -15,7 +15,7 @@ from pegasos.losses import Loss
 from pegasos.rows.views import Array
 
 #: Targets that are looked at, of however many rows.
-LOOKED_AT = 1024
+MAX_TARGETS_SEEN = 1024
 
 
 class Units(NamedTuple):
@@ -27,7 +27,7 @@ class Units(NamedTuple):
 
 def centre(y: Array, weight: Array | None) -> float:
     """The median of some of the targets, in which rows count by their weight."""
-    some = np.linspace(0, len(y) - 1, min(len(y), LOOKED_AT)).astype(np.int64)
+    some = np.linspace(0, len(y) - 1, min(len(y), MAX_TARGETS_SEEN)).astype(np.int64)
     c = np.ones(len(some)) if weight is None else weight[some]
     order = np.argsort(y[some], kind="stable")
     share = np.cumsum(c[order])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
@@ -133,14 +133,21 @@ def sparsify(
 
 
 def check_parameters(
-    max_support: Any, tol: Any, step: Any, variant: Any, bias: Any, refit: Any, max_iter: Any, cache: Any
+    max_support: object,
+    tol: object,
+    step: object,
+    variant: object,
+    bias: object,
+    refit: object,
+    max_iter: object,
+    cache: object,
 ) -> None:
     """Refuse parameters that no data could make right."""
 
-    def number(value: Any) -> bool:
+    def number(value: object) -> TypeGuard[float]:
         return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
 
-    def whole(value: Any, low: int) -> bool:
+    def whole(value: object, low: int) -> TypeGuard[int]:
         return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= low
 
     if max_support is not None and not whole(max_support, 0):
@@ -193,7 +200,15 @@ def _merged(counts: Array, rows: Array, most: int) -> tuple[Array, Array, Array]
 
 
 def _published(
-    ref: Reference, most: int, learn: bool, refit: bool, work: float, variant: str, tol: float, step: Any, max_iter: int
+    ref: Reference,
+    most: int,
+    learn: bool,
+    refit: bool,
+    work: float,
+    variant: str,
+    tol: float,
+    step: float | Literal["polyak"],
+    max_iter: int,
 ) -> SparsePath:
     runs = []
     for pair in ref.pairs:
@@ -266,7 +281,7 @@ def _rearranged(rows: Array, counts: Array, turn: Array) -> Array:
     return np.asarray(rows[np.arange(len(rows)) + np.repeat(begins - (ends - counts[turn]), counts[turn])])
 
 
-def check_move(move: Any, refit: bool, variant: str) -> None:
+def check_move(move: object, refit: bool, variant: str) -> None:
     if not isinstance(move, bool | np.bool_) and move not in ("auto", "nested"):
         raise ValueError(f"move={move!r} must be True, False, 'auto' or 'nested'")
     if move not in (False, "auto") and not refit:
@@ -275,7 +290,7 @@ def check_move(move: Any, refit: bool, variant: str) -> None:
         raise ValueError(f"move='nested' needs variant='projection': {variant!r} chooses rows")
 
 
-def _freedom(move: Any, refit: bool, ref: Reference) -> tuple[bool, float]:
+def _freedom(move: bool | str, refit: bool, ref: Reference) -> tuple[bool, float]:
     """Whether vectors may be no rows, and how much work may go into moving them; refuse what cannot be."""
     able = len(ref.pairs) == 1 and movable(ref.kernel, ref.X)
     if move not in (False, "auto") and not able:
@@ -284,7 +299,7 @@ def _freedom(move: Any, refit: bool, ref: Reference) -> tuple[bool, float]:
         )
     if not refit or not able or not move or (move == "auto" and not suited(ref.X)):
         return False, 0.0
-    return True, {"auto": DEFAULT_WORK, "nested": 0.0}.get(move, np.inf)
+    return True, {"auto": DEFAULT_WORK, "nested": 0.0}.get(str(move), np.inf)
 
 
 def _candidates(pair: Pair, wanted: int) -> Array:

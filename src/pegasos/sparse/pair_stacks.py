@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
+from pegasos.kernels.gram import WholeRows
 from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.views import Array
 
@@ -48,7 +48,7 @@ class Stack:
         return np.where(codes == self.first[:, None], self.second[:, None] - 1, self.first[:, None])
 
 
-def stacks(parts: PairParts, rows: Any) -> Iterator[Stack]:
+def stacks(parts: PairParts, rows: WholeRows) -> Iterator[Stack]:
     """All small pairs; ``rows`` provides kernel values."""
     waiting: dict[int, list[Stack]] = {}
     values: dict[int, int] = {}
@@ -69,7 +69,7 @@ def _joined(pieces: list[Stack]) -> Stack:
     return Stack(*(np.concatenate([getattr(piece, f.name) for piece in pieces]) for f in fields(Stack)))
 
 
-def _pieces(parts: PairParts, rows: Any) -> Iterator[Stack]:
+def _pieces(parts: PairParts, rows: WholeRows) -> Iterator[Stack]:
     """Pairs of one class with others that have the same size."""
     sizes, starts = parts.sizes, parts.starts
     place = np.zeros(len(sizes), dtype=np.int64)  # of each class among those of its size
@@ -103,6 +103,6 @@ def _pieces(parts: PairParts, rows: Any) -> Iterator[Stack]:
                 yield Stack(np.full(len(others), i), others, np.take_along_axis(index, at, axis=1), K)
 
 
-def _block(rows: Any, some: Array, others: Array) -> Array:
+def _block(rows: WholeRows, some: Array, others: Array) -> Array:
     """Kernel values without padding, in double precision."""
     return np.asarray(rows.block(some, others)[:, : len(others)], dtype=np.float64)

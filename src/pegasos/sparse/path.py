@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from pegasos.estimators.svc import SVC
+from pegasos.plots import SparsePathDisplay
 from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array
 from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs
@@ -252,10 +253,7 @@ class SparsePath:
             # some of the rows moved them: what counts is all of them
             if moved.objective(*found, sign, C) < span.objective(beta, bias, sign, C):
                 Z, (beta, bias) = there, found
-        model = ref.compressed(support, beta[None], [bias])
-        # class by class, as the model has them
-        model.support_vectors_ = as_rows(Z[np.argsort(ref.codes[support], kind="stable")], ref.X)
-        return model
+        return ref.compressed(support, beta[None], [bias], as_rows(Z, ref.X))
 
     def _span(self, p: int, inside: Array, pair: Pair, count: int) -> Span:
         """The coordinates on some rows of a pair; kept, for every size, if the kernel allows it."""
@@ -327,6 +325,4 @@ class SparsePath:
         -------
         matplotlib Axes
         """
-        from pegasos.plots import SparsePathDisplay  # needs matplotlib
-
         return SparsePathDisplay.from_path(self, X, y, ax=ax).ax_

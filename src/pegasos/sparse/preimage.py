@@ -10,7 +10,6 @@ One pass over the v_i serves many z, as many as the core has lanes for at nearly
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +17,8 @@ from scipy import sparse
 from pegasos import _core
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
+from pegasos.util.arrays import Matrix
 
 #: Steps that a search tries at most; the relative gain that ends it.
 MAX_SEARCH_STEPS, MIN_SEARCH_GAIN = 50, 1e-4
@@ -31,12 +31,12 @@ STEP_FACTOR, MIN_STEP = 0.25, 1e-3
 class Rows:
     """Rows as the core reads them."""
 
-    V: Any
+    V: Matrix
     kernel: Kernel
     core: _core.KernelRows
 
     @classmethod
-    def of(cls, V: Any, gamma: float) -> Rows:
+    def of(cls, V: Matrix, gamma: float) -> Rows:
         """Laid out by how full they are, whatever they came as: the same bits for dense and sparse."""
         V, kernel = compact(V), Kernel("rbf", gamma)
         return cls(V, kernel, kernel.core(V))
@@ -44,7 +44,7 @@ class Rows:
     def dense(self, index: Array) -> Array:
         """Some rows as a dense array."""
         part = self.V[index]
-        return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+        return np.asarray(part.toarray() if is_sparse(part) else part, dtype=np.float64)
 
     def values(self, Z: Array) -> Array:
         """K(z_j, v_i) in single precision: a row for each point, a column for each row."""
@@ -97,9 +97,9 @@ class Vector:
         return Z.astype(np.float64), value
 
 
-def gaussian(A: Any, B: Array, gamma: float) -> Array:
+def gaussian(A: Matrix, B: Array, gamma: float) -> Array:
     """exp(−γ‖a_i − b_j‖²), in the type of A, which may be sparse."""
-    square = A.multiply(A).sum(axis=1) if sparse.issparse(A) else np.einsum("ij,ij->i", A, A)
+    square = A.multiply(A).sum(axis=1) if is_sparse(A) else np.einsum("ij,ij->i", A, A)
     K: Array = A @ np.ascontiguousarray(B.T)
     K *= 2
     K -= np.asarray(square, dtype=K.dtype).reshape(-1, 1)
@@ -109,7 +109,7 @@ def gaussian(A: Any, B: Array, gamma: float) -> Array:
     return np.exp(K, out=K)
 
 
-def as_rows(Z: Array, X: Any) -> Any:
+def as_rows(Z: Array, X: Matrix) -> Matrix:
     """Points as a matrix, laid out and typed as X."""
     rows = np.atleast_2d(Z).astype(X.dtype)
-    return sparse.csr_matrix(rows) if sparse.issparse(X) else rows
+    return sparse.csr_matrix(rows) if is_sparse(X) else rows

@@ -14,13 +14,14 @@ lost much of that to others of its batch is left for a later one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pegasos.kernels.span import GrowingSpan, backward, greedy_choice, greedy_scores, min_outside_share
 from pegasos.rows.views import Array
 from pegasos.sparse.preimage import MAX_SEARCH_STEPS, MIN_SEARCH_GAIN, Rows, Vector, gaussian
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import with_one_blas_thread
 
 #: What must be left of K(z, z) = 1 for a point not to count as being in the span of the others.
@@ -51,10 +52,10 @@ class ReducedSet(NamedTuple):
 
 @with_one_blas_thread
 def reduced_set(
-    V: Any,
+    V: Matrix,
     alpha: Array,
     gamma: float,
-    starts: Any,
+    starts: Matrix,
     inner: Array,
     n: int,
     *,

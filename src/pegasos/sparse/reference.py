@@ -6,26 +6,27 @@ a machine against the rest, on all rows (``multi_class="ovr"``).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.svc import SVC
 from pegasos.kernels import functions
 from pegasos.kernels.expansion import Expansion, vectors_of
 from pegasos.kernels.functions import Kernel
-from pegasos.kernels.gram import NativeRows, SubsetRows, provider
+from pegasos.kernels.gram import NativeRows, Provider, SubsetRows, provider
 from pegasos.kernels.pairs import PairMachine, lines_of_pair
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
 from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_labels
-from pegasos.rows.views import Array, encode_labels, row_weights
+from pegasos.rows.views import Array, encode_labels, is_sparse, row_weights
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
 
@@ -209,7 +210,7 @@ class Reference:
 
     def _dual(self) -> Array:
         dual = self.model.dual_coef_
-        return np.asarray(dual.toarray() if sparse.issparse(dual) else dual, dtype=np.float64)
+        return np.asarray(dual.toarray() if is_sparse(dual) else dual, dtype=np.float64)
 
     def _kernel(self) -> Kernel:
         model = self.model
@@ -249,7 +250,7 @@ class Reference:
             return np.full(len(rows), p)
         return lines_of_pair(self.codes[rows], *self.pairs.parts.pair(p))
 
-    def part(self, pair: Pair) -> Any:
+    def part(self, pair: Pair) -> Provider:
         """Kernel rows of a pair."""
         return self.rows if len(pair.rows) == self.m else SubsetRows(self.rows, pair.rows)
 
@@ -261,11 +262,13 @@ class Reference:
             return self.rows.approximate(pair.support, pair.coef, rows)
         return self.rows.exact(pair.support, pair.coef, rows)
 
-    def compressed(self, support: Array, table: Array, biases: Any) -> SVC:
+    def compressed(
+        self, support: Array, table: Array, biases: Sequence[float] | Array, points: Matrix | None = None
+    ) -> SVC:
         """A fitted SVC with the support vectors ``support``, row numbers, and for each function the bias.
 
         The coefficients have a line for each function, or, of several classes in pairs, stand as ``kernels/pairs.py``
-        says.
+        says. ``points`` are vectors in place of the rows, one for each.
         """
         sizes = np.bincount(self.codes[support], minlength=len(self.classes))
         order = np.argsort(self.codes[support], kind="stable")
@@ -274,7 +277,7 @@ class Reference:
         out = _shell(self.model, self.shell.n_jobs)
         out.__dict__.update({k: v for k, v in vars(self.shell).items() if k.endswith("_in_")})
         out.classes_, out.class_weight_ = self.classes, np.asarray(self.model.class_weight_, dtype=np.float64)
-        vectors = vectors_of(self.kernel, self.X, support)
+        vectors = vectors_of(self.kernel, self.X, support) if points is None else points[order]
         out._keep(Expansion(self.kernel, vectors, table, bias, sizes, support, ties))
         out.shape_fit_, out.fit_status_ = self.X.shape, 0
         out.n_iter_ = np.ones(len(biases), dtype=np.int32)
@@ -298,12 +301,12 @@ def _shell(model: Any, n_jobs: int | None) -> SVC:
     return SVC(**parameters)
 
 
-def _apart(A: Any, B: Any) -> Array:
+def _apart(A: Matrix, B: Matrix) -> Array:
     """The rows in which two matrices differ by more than the rounding of single precision."""
     if A.shape != B.shape:
         return np.zeros(1, dtype=np.int64)
-    if sparse.issparse(A) and sparse.issparse(B) and (A != B).nnz == 0:
+    if is_sparse(A) and is_sparse(B) and operator.ne(A, B).nnz == 0:
         return np.zeros(0, dtype=np.int64)  # the usual case, found without making them dense
-    A = A.toarray() if sparse.issparse(A) else np.asarray(A)
-    B = B.toarray() if sparse.issparse(B) else np.asarray(B)
+    A = A.toarray() if is_sparse(A) else np.asarray(A)
+    B = B.toarray() if is_sparse(B) else np.asarray(B)
     return np.flatnonzero(~np.isclose(A, B, rtol=1e-6, atol=0).all(axis=1))

@@ -16,19 +16,18 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.kernels.span import BLOCK_ROWS, Mapped, block_map
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
 from pegasos.solvers.squared_hinge import MAX_STEPS, newton
 from pegasos.sparse.preimage import gaussian
 from pegasos.sparse.span import Span
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import one_blas_thread
 
 #: Evaluations of J at most; the fewest that are worth the start; and pairs of steps that L-BFGS keeps.
@@ -44,15 +43,15 @@ MAX_ROWS, MAX_MARGIN = 6000, 1.2
 MAX_COLUMNS = 512
 
 
-def movable(kernel: Kernel, X: Any) -> bool:
+def movable(kernel: Kernel, X: Matrix) -> bool:
     """Whether vectors can move: the Gaussian kernel, at distances that single precision can tell apart."""
     if kernel.name != "rbf" or not X.shape[0]:
         return False
-    norm = X.shape[1] * float(abs(X).max()) ** 2
+    norm = X.shape[1] * float((abs(X) if is_sparse(X) else np.abs(X)).max()) ** 2
     return kernel.within_single(norm) and bool(1e-7 * kernel.gamma * norm < 1e-2)
 
 
-def suited(X: Any) -> bool:
+def suited(X: Matrix) -> bool:
     """Whether vectors that are dense stay small."""
     return bool(X.shape[1] <= MAX_COLUMNS)
 
@@ -70,21 +69,21 @@ class GaussianRows:
     that. Those with many zeros are near it as they are.
     """
 
-    def __init__(self, X: Any, gamma: float, kind: npt.DTypeLike, threads: int) -> None:
+    def __init__(self, X: Matrix, gamma: float, kind: npt.DTypeLike, threads: int) -> None:
         self.X, self.gamma, self.kind, self.threads = compact(X, threads), gamma, np.dtype(kind), threads
         self.shift = np.zeros(X.shape[1])
-        if not sparse.issparse(self.X):
+        if not is_sparse(self.X):
             mean = self.X.sum(axis=0, dtype=np.float64) / max(1, X.shape[0])
             self.shift = mean.astype(self.kind).astype(np.float64)  # points are moved by exactly as much
 
-    def _rows(self, index: Array | slice) -> Any:
+    def _rows(self, index: Array | slice) -> Matrix:
         part = self.X[index].astype(self.kind, copy=False)
-        return part if sparse.issparse(part) else part - self.shift.astype(self.kind)
+        return part if is_sparse(part) else part - self.shift.astype(self.kind)
 
     def dense(self, index: Array | slice) -> Array:
         """Some rows, moved to the origin."""
         part = self._rows(index)
-        return np.asarray(part.toarray() if sparse.issparse(part) else part)
+        return np.asarray(part.toarray() if is_sparse(part) else part)
 
     def span(self, Z: Array) -> Span:
         """Coordinates of all rows on the span of points."""

@@ -20,7 +20,7 @@ from pegasos.util.threads import one_blas_thread
 
 #: The exponent of d in the choice of rows: between orthogonal least squares (1), which prefers rows that are nearly in
 #: the span already, and orthogonal matching pursuit (0).
-POWER = 0.85
+DISTANCE_EXPONENT = 0.85
 
 #: A fit begins on every COARSE_STRIDE-th row, if those are MIN_ROWS_PER_VECTOR for each vector.
 COARSE_STRIDE, MIN_ROWS_PER_VECTOR = 4, 8
@@ -37,7 +37,7 @@ def project(rows: Provider, candidates: Array, inner: Array, n: int) -> Array:
 
     own = rows.diagonal()[candidates]
     with one_blas_thread():
-        order, _ = greedy_choice(column, own, inner, n, power=POWER, floor=_floor(own), dtype=np.float32)
+        order, _ = greedy_choice(column, own, inner, n, power=DISTANCE_EXPONENT, floor=_floor(own), dtype=np.float32)
     return candidates[order]
 
 
@@ -47,7 +47,7 @@ def project_all(K: Array, inner: Array, usable: Array, most: int) -> tuple[Array
     ``inner`` is ⟨w, φ_j⟩ of each row. Beyond the number chosen the rows mean nothing.
     """
     own = np.diagonal(K, axis1=1, axis2=2)
-    return greedy_choices(K, np.where(usable, own, 0.0), inner, most, power=POWER, floor=_floor(own))
+    return greedy_choices(K, np.where(usable, own, 0.0), inner, most, power=DISTANCE_EXPONENT, floor=_floor(own))
 
 
 def _floor(own: Array) -> Array:

@@ -21,6 +21,7 @@ from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.sparse.compress import Move, Variant, check_move, check_parameters, sparsify
 from pegasos.sparse.path import SparsePath
+from pegasos.util.arrays import Matrix
 
 #: Sizes that cross-validation looks at, as shares of the reference's support vectors.
 VALIDATED_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -201,7 +202,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         names = SVC().get_params()
         return SVC(**{name: value for name, value in self.get_params(deep=False).items() if name in names})
 
-    def _path(self, reference: SVC, X: Any, y: Array, sample_weight: Any, most: int) -> SparsePath:
+    def _path(self, reference: SVC, X: Matrix, y: Array, sample_weight: Any, most: int) -> SparsePath:
         return sparsify(
             reference,
             X,
@@ -217,7 +218,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             cache_size=float(self.cache_size),
         )
 
-    def _chosen_size(self, reference: SVC, X: Any, y: Array, merged: Merged) -> int:
+    def _chosen_size(self, reference: SVC, X: Matrix, y: Array, merged: Merged) -> int:
         """The fewest support vectors whose held-out error is within a standard error of the least."""
         pairwise = self.kernel == "precomputed"
         wrong, total, classes = np.zeros(len(VALIDATED_SHARES)), 0.0, len(np.unique(y[merged.weight > 0]))

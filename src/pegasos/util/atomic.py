@@ -20,7 +20,7 @@ from pegasos.util.devices import naming, open_special, stream
 
 try:
     import fcntl
-except ImportError:  # Windows, where nobody can remove a file that is open
+except ImportError:  # Windows, where a file that is open cannot be removed
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST_NAME = 200  # in bytes, of a file that others lie beside: their names are longer, and names have a limit
@@ -103,7 +103,7 @@ def open_beside(path: Path) -> tuple[int, Path]:
 
 
 def sweep(path: Path) -> None:
-    """Delete what killed processes left beside ``path``: files of exactly such names that nobody holds."""
+    """Delete what killed processes left beside ``path``: files of exactly such names that no process has locked."""
     name = re.compile(re.escape(_prefix(path)) + r"[0-9a-f]{16}\.tmp")
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:

@@ -12,10 +12,10 @@ import numpy as np
 from pegasos.util.arrays import Array
 
 #: Bytes of an array that are hashed; of longer ones so many, spread evenly, and the sums of all blocks.
-HASHED, BLOCK = 1 << 26, 1 << 12
+HASHED_BYTES, BLOCK_BYTES = 1 << 26, 1 << 12
 
 #: Bytes looked at in one go.
-PIECE = 1 << 24
+BYTES_PER_PASS = 1 << 24
 
 #: The metadata of a field that a loss or solver got after a release, with a default that means what was done before:
 #: checkpoints that were written before it came then still belong to their fits.
@@ -23,7 +23,7 @@ LATER = MappingProxyType({"later": True})
 
 
 def digest(*arrays: Array) -> str:
-    """SHA-256 of the arrays' bytes; beyond ``HASHED`` bytes, of a sample of them and of the sums of every block.
+    """SHA-256 of the arrays' bytes; beyond ``HASHED_BYTES`` bytes, of a sample of them and of the sums of every block.
 
     The sums, of 64-bit words modulo 2⁶⁴, see every entry at the speed of memory; the sample sees what sums do not, such
     as columns changing places.
@@ -32,23 +32,23 @@ def digest(*arrays: Array) -> str:
     for array in arrays:
         total.update(f"{array.shape}{array.dtype}".encode())
         pieces = _pieces(array)
-        if array.nbytes <= HASHED:
+        if array.nbytes <= HASHED_BYTES:
             for piece in pieces:
                 total.update(piece.data)
             continue
-        stride = -(-array.nbytes // HASHED)
+        stride = -(-array.nbytes // HASHED_BYTES)
         for piece in pieces:
-            whole = len(piece) // BLOCK
-            blocks = piece[: whole * BLOCK].reshape(whole, BLOCK)
+            whole = len(piece) // BLOCK_BYTES
+            blocks = piece[: whole * BLOCK_BYTES].reshape(whole, BLOCK_BYTES)
             total.update(blocks.view(np.uint64).sum(axis=1, dtype=np.uint64).data)
             total.update(np.ascontiguousarray(blocks[::stride]).data)
-            total.update(piece[whole * BLOCK :].data)
+            total.update(piece[whole * BLOCK_BYTES :].data)
     return total.hexdigest()
 
 
 def _pieces(array: Array) -> Iterator[Array]:
     """The bytes of an array, some megabytes at a time; rows with gaps between them are copied piece by piece."""
-    rows = max(1, PIECE // max(1, array.nbytes // max(1, len(array))))
+    rows = max(1, BYTES_PER_PASS // max(1, array.nbytes // max(1, len(array))))
     for first in range(0, len(array), rows):
         yield np.ascontiguousarray(array[first : first + rows]).reshape(-1).view(np.uint8)
 

@@ -1,15 +1,28 @@
-"""Named arrays of a saved state, which may come from a file and are believed in nothing."""
+"""Named arrays of a saved state. They may come from a damaged or forged file, so each is checked when it is read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from pegasos.util.arrays import Array
 
+#: What ``state`` of an engine returns, and its ``restore`` takes: arrays of float64 by name.
+State: TypeAlias = dict[str, Array]
+
+#: What ``as_state`` makes a state of.
+Numbers: TypeAlias = dict[str, npt.ArrayLike]
+
 #: The largest number there is: between it and its negative all numbers are finite.
-LARGEST = float(np.finfo(np.float64).max)
+MAX_FINITE = float(np.finfo(np.float64).max)
+
+
+def as_state(named: Numbers) -> State:
+    """Numbers, and arrays of them, as a state holds them: copies in float64, a single number as an array of one."""
+    return {name: np.array(value, dtype=np.float64, ndmin=1) for name, value in named.items()}
 
 
 def saved(
@@ -21,7 +34,7 @@ def saved(
     high: float = np.inf,
     whole: bool = False,
 ) -> Array:
-    """A copy of the array ``name`` of a saved state, which may come from a file and is believed in nothing.
+    """A copy of the array ``name`` of a saved state, checked, since it may come from a damaged or forged file.
 
     ``shape``: what it must be, None for any length. ``low``, ``high``, ``whole``: what its numbers must be; without
     bounds they may be anything. ValueError names what is wrong.

@@ -5,17 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from pegasos.util import control_groups
 from pegasos.util.arrays import Matrix
 
-#: Below this many bytes nobody asks how much there is: looking takes as long as a small fit.
-SMALL = 1 << 28
-#: Numbers that a fit keeps for each weight at its peak (measured). Sub-gradient methods keep more of a single output.
-_KEPT, _SUBGRADIENT, _SUBGRADIENT_OF_MANY = 4, 13, 7
+#: Below this many bytes the free memory is not looked up: that takes as long as a small fit.
+MIN_CHECKED_BYTES = 1 << 28
 
 
 class TooManyColumns(MemoryError):
@@ -49,21 +46,11 @@ class TooManyColumns(MemoryError):
         )
 
 
-class Named(Protocol):
-    """A solver, which has a name; ``blocks``, if it has them, is how many copies of the weights it keeps."""
-
-    @property
-    def name(self) -> str: ...
-
-
-def check_weights_fit(array: Matrix, outputs: int, solver: Named) -> None:
-    """Raise TooManyColumns if the weights for these rows need more memory than there is."""
+def check_weights_fit(array: Matrix, outputs: int, kept: int) -> None:
+    """Raise TooManyColumns if ``kept`` numbers for each weight of these rows need more memory than there is."""
     columns = int(array.shape[1])
-    kept = _KEPT + (getattr(solver, "blocks", None) or 0)
-    if solver.name in ("pegasos", "norma", "sgd"):
-        kept = _SUBGRADIENT if outputs == 1 else _SUBGRADIENT_OF_MANY
     need = 8 * kept * columns * outputs
-    if need < SMALL or (free := available_memory()) is None or need <= free:
+    if need < MIN_CHECKED_BYTES or (free := available_memory()) is None or need <= free:
         return
     raise TooManyColumns(columns, outputs, need, free, row_of_last_column(array))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: object, known: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the known word nearest to ``word``; empty if none is near."""
     import difflib  # only needed when something is wrong already
 

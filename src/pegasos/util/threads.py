@@ -42,7 +42,7 @@ def _blas() -> tuple[LibController, ...]:
 
 
 def _set_threads(lib: LibController, number: int) -> None:
-    """Give a library so many threads, whoever asks: threadpoolctl itself hears only the first thread that did."""
+    """Give a library so many threads, from any thread: threadpoolctl itself ignores all but the first that asked."""
     getattr(lib, "_real_set_num_threads", lib.set_num_threads)(number)
 
 
@@ -91,7 +91,7 @@ class _OneBlasThread:
         return getattr(self.own, "depth", 0)
 
     def _restore(self) -> None:
-        """Set back what nobody holds any more."""
+        """Set back the numbers of threads once no fit needs one thread any more."""
         for k, lib in enumerate(_blas()):
             if _of_each_thread(lib):
                 if not self._depth:

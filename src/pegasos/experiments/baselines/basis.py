@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +19,9 @@ from pegasos.kernels.layout import compact
 from pegasos.kernels.span import GrowingSpan, independent, min_outside_share
 from pegasos.losses import Hinge
 from pegasos.problems.feasible import best_bias
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
 from pegasos.solvers.squared_hinge import newton
+from pegasos.util.arrays import CSR, Matrix
 
 Refit = Literal["hinge", "squared_hinge"]
 
@@ -28,12 +29,12 @@ Refit = Literal["hinge", "squared_hinge"]
 POINTS_PER_BATCH = 32
 
 
-def kernel_values(kernel: Kernel, A: Any, B: Any, threads: int = 1) -> Array:
+def kernel_values(kernel: Kernel, A: Matrix, B: Matrix, threads: int = 1) -> Array:
     """K(a_i, b_j) for the rows of A and B, in float64; B is the shorter one."""
     return _core_values(kernel, kernel.core(compact(A), threads), B, threads)
 
 
-def _core_values(kernel: Kernel, rows: _core.KernelRows, B: Any, threads: int) -> Array:
+def _core_values(kernel: Kernel, rows: _core.KernelRows, B: Matrix, threads: int) -> Array:
     """The same for rows that the core has already seen: scores of b_j with one coefficient, 1."""
     points = kernel.core(compact(B), threads)
     out = np.empty((rows.rows, B.shape[0]))
@@ -56,12 +57,12 @@ class Basis(GrowingSpan):
         Points there is room for.
     """
 
-    def __init__(self, X: Any, kernel: Kernel, capacity: int, threads: int = 1) -> None:
+    def __init__(self, X: Matrix, kernel: Kernel, capacity: int, threads: int = 1) -> None:
         self.X, self.kernel, self.threads, self.m = X, kernel, threads, int(X.shape[0])
         self.rows = provider(X, kernel, 0, threads)
         super().__init__(capacity, self.m, self.rows.dtype)
         self.index = np.zeros(0, dtype=np.int64)
-        self._points: list[Any] = []
+        self._points: list[Matrix] = []
 
     @cached_property
     def diagonal(self) -> Array:
@@ -74,11 +75,14 @@ class Basis(GrowingSpan):
         return self.kernel.core(compact(self.X, self.threads), self.threads)
 
     @property
-    def vectors(self) -> Any:
+    def vectors(self) -> Matrix:
         """The points."""
         if not self._points:
             return self.X[self.index]
-        return sparse.vstack(self._points).tocsr() if sparse.issparse(self.X) else np.concatenate(self._points)
+        if is_sparse(self.X):
+            stacked: CSR = sparse.vstack(self._points).tocsr()
+            return stacked
+        return np.concatenate([Z for Z in self._points if not is_sparse(Z)])
 
     def add_rows(self, index: Array) -> Array:
         """Take rows of X in; those in the span of the others are left out. Return which of them were kept."""
@@ -92,7 +96,7 @@ class Basis(GrowingSpan):
         self.index = np.concatenate([self.index, index[kept]])
         return kept
 
-    def add_points(self, Z: Any) -> Array:
+    def add_points(self, Z: Matrix) -> Array:
         """Take new points in; as :meth:`add_rows`, which cannot be mixed with it."""
         assert not len(self.index)
         values = _core_values(self.kernel, self._given, Z, self.threads).astype(self.dtype, copy=False).T

@@ -12,6 +12,7 @@ from pegasos.losses import Hinge
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.planes import Planes, balanced_slopes
 from pegasos.sparse.preimage import Rows, Vector, as_rows
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import with_one_blas_thread
 
 #: Planes kept; rows tried as the start of a search for a point; searches in a row that may find what is there already.
@@ -123,7 +124,7 @@ def cpsp(
     return found
 
 
-def _point(task: Task, basis: Basis, weight: Array, rng: np.random.Generator) -> object:
+def _point(task: Task, basis: Basis, weight: Array, rng: np.random.Generator) -> Matrix:
     """The preimage of Σ weight_i φ(x_i) less its projection on the basis."""
     active = np.flatnonzero(weight)
     terms = [(task.X[active], weight[active])]

@@ -9,7 +9,6 @@ by Newton's method, whenever the basis has grown by a tenth.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -77,7 +76,7 @@ class SquaredHingeOnBasis:
 
 
 def greedy_path(
-    basis: Basis, y: Array, C: float, sizes: Sequence[int], candidates: Array, pool: int, rng: Any
+    basis: Basis, y: Array, C: float, sizes: Sequence[int], candidates: Array, pool: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, Fitted]]:
     """Grow a basis by rows, and yield the optimum on it at each of ``sizes``.
 

@@ -7,7 +7,6 @@ block scores are kept up to date mistake by mistake, so that the result is that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -62,7 +61,7 @@ class OnlineMachine:
         y, among = self.task.y, self._values(block, block)
         values = self._values(block, self.rows)
         scores = values.astype(np.float64) @ self.coef
-        columns: list[Any] = list(values.T)  # of each point, against the rows of the block
+        columns: list[Array] = list(values.T)  # of each point, against the rows of the block
         for k, row in enumerate(block):
             if y[row] * scores[k] > 0:
                 continue

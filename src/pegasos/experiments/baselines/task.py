@@ -9,17 +9,17 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from pegasos.estimators.svc import SVC
 from pegasos.experiments.baselines.basis import Basis
-from pegasos.kernels import functions
+from pegasos.kernels import expansion, functions
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.layout import compact
 from pegasos.losses import Hinge
 from pegasos.problems.feasible import best_bias
 from pegasos.rows.labels import class_labels
 from pegasos.rows.views import Array, encode_labels
+from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count
 
 
@@ -84,7 +84,7 @@ class Task:
             self._check(reference)
             self.reference = reference
 
-    def _check(self, reference: Any) -> None:
+    def _check(self, reference: SVC) -> None:
         fitted_on = tuple(getattr(reference, "shape_fit_", ()))
         if fitted_on != self.X.shape:
             raise ValueError(f"the reference was fitted on rows of shape {fitted_on}, but X has {self.X.shape}")
@@ -118,7 +118,7 @@ class Task:
         """An empty basis over the rows."""
         return Basis(self.X, self.kernel, min(capacity, self.m), self.threads)
 
-    def on_rows(self, method: str, rows: Array, coef: Array, bias: float, **details: Any) -> Expansion:
+    def on_rows(self, method: str, rows: Array, coef: Array, bias: float, **details: object) -> Expansion:
         """A result whose points are rows; equal rows are one, and those of coefficient zero are left out."""
         distinct, back = np.unique(rows, return_inverse=True)
         total = np.bincount(back, weights=coef, minlength=len(distinct))
@@ -128,7 +128,7 @@ class Task:
             method, self.kernel, self.X[distinct], total[used], float(bias), self.classes, self.m, distinct, details
         )
 
-    def on_points(self, method: str, points: Any, coef: Array, bias: float, **details: Any) -> Expansion:
+    def on_points(self, method: str, points: Matrix, coef: Array, bias: float, **details: object) -> Expansion:
         """A result of new points."""
         return Expansion(method, self.kernel, points, coef, float(bias), self.classes, self.m, None, details)
 
@@ -136,7 +136,7 @@ class Task:
         """The bias of the least hinge loss for scores without one."""
         return best_bias(Hinge().scalar(), scores, self.y, np.ones(self.m))
 
-    def chosen_rows(self, name: str, value: Any) -> Array:
+    def chosen_rows(self, name: str, value: object) -> Array:
         """The rows that "all" or "support" mean; ``name`` is the parameter that says so."""
         if value not in ("all", "support"):
             raise ValueError(f"{name}={value!r} is neither 'all' nor 'support'")
@@ -197,7 +197,7 @@ class Expansion:
 
     method: str
     kernel: Kernel
-    vectors: Any = field(repr=False)
+    vectors: Matrix = field(repr=False)
     coef: Array = field(repr=False)
     bias: float
     classes: Array = field(repr=False)
@@ -228,29 +228,24 @@ class Expansion:
         model = SVC(kernel=k.name, gamma=k.gamma, coef0=k.coef0, degree=k.degree)
         # SVC lays out its support vectors by class; the sign of a coefficient says whose it is.
         order = np.argsort(self.coef > 0, kind="stable")
-        coef = self.coef[order][None]
-        model.support_ = (np.arange(self.size) if self.rows is None else self.rows[order]).astype(np.int32)
-        model.support_vectors_ = self.vectors[order]
-        model.dual_coef_ = sparse.csr_matrix(coef) if sparse.issparse(self.vectors) else coef
-        model.intercept_ = np.array([self.bias])
-        positive = int(np.count_nonzero(self.coef > 0))
-        model.n_support_ = np.array([self.size - positive, positive], dtype=np.int32)
+        numbers = np.arange(self.size) if self.rows is None else self.rows[order]
+        sizes, bias = np.bincount(self.coef > 0, minlength=2), np.array([self.bias])
+        model._keep(expansion.Expansion(k, self.vectors[order], self.coef[order][None], bias, sizes, numbers))
         model.classes_, model.class_weight_ = self.classes, np.ones(2)
         model.n_features_in_ = int(self.vectors.shape[1])
         model.shape_fit_ = (self.n_samples, model.n_features_in_)
-        model.fit_status_, model._gamma = 0, k.gamma
-        model.n_iter_ = np.ones(1, dtype=np.int32)
+        model.fit_status_, model.n_iter_ = 0, np.ones(1, dtype=np.int32)
         return model
 
 
-def positive(name: str, value: Any) -> float:
+def positive(name: str, value: object) -> float:
     """A parameter that must be a finite number above 0."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a number > 0")
     return float(value)
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: object) -> int:
     """A parameter that must be a whole number, 1 or more."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}={value!r} must be a whole number >= 1")

@@ -24,7 +24,7 @@ import numpy as np
 
 from pegasos.io.data.npy import map_array
 from pegasos.rows.dataset import Dataset, file_stamp, mapped_csr
-from pegasos.util.arrays import DType
+from pegasos.util.arrays import DType, Matrix
 
 META = "dataset.json"
 FORMAT, VERSION = "pegasos dataset", 1
@@ -85,7 +85,7 @@ def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
             raise ValueError(
                 f"{folder / 'indptr.npy'}: runs from {ends[0]} to {ends[-1]}, not from 0 to {meta.entries}"
             )
-        X: Any = mapped_csr(arrays["values"], arrays["indices"], ends, (meta.rows, meta.columns))
+        X: Matrix = mapped_csr(arrays["values"], arrays["indices"], ends, (meta.rows, meta.columns))
     else:
         X = arrays["X"]
     weight = arrays.get("sample_weight")

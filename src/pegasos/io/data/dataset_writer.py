@@ -87,7 +87,7 @@ def _held_folder(folder: Path) -> tuple[Path, int | None]:
 
 
 def _sweep(folder: Path, what: str) -> None:
-    """Remove what killed processes left beside ``folder``: folders of exactly such names that nobody holds."""
+    """Remove what killed processes left beside ``folder``: folders of exactly such names that no process has locked."""
     name = re.compile(rf"\.{re.escape(folder.name)}\.[0-9a-f]{{12}}\.{what}")
     with suppress(OSError):
         for place in [entry for entry in folder.parent.iterdir() if name.fullmatch(entry.name)]:

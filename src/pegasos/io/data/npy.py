@@ -22,10 +22,10 @@ DESCRIPTION = re.compile(r"[<>|=][?biufcmMOSUV]\d*(\[\w+\])?")
 LONGEST_HEADER = 1 << 16
 
 #: Bytes before the numbers of the files written here: enough for any shape, so that it can be filled in last.
-HEADER = 128
+HEADER_BYTES = 128
 
 #: Bytes copied at a time.
-PIECE = 1 << 24
+COPIED_BYTES = 1 << 24
 
 
 def read_header(file: IO[bytes], name: str) -> tuple[DType, tuple[int, ...], bool]:
@@ -75,7 +75,7 @@ def map_array(path: Path, dtype: DType, shape: tuple[int, ...]) -> Array:
 def header(dtype: DType, shape: tuple[int, ...]) -> bytes:
     """The first 128 bytes of a file of version 1.0."""
     text = repr({"descr": dtype.str, "fortran_order": False, "shape": shape}).encode("ascii")
-    text = text.ljust(HEADER - 11) + b"\n"
+    text = text.ljust(HEADER_BYTES - 11) + b"\n"
     return MAGIC + b"\1\0" + len(text).to_bytes(2, "little") + text
 
 
@@ -114,8 +114,8 @@ class NpyWriter:
         new = NpyWriter(self.path, dtype, self.tail)
         try:
             with old.open("rb") as source:
-                source.seek(HEADER)
-                while piece := source.read(PIECE):
+                source.seek(HEADER_BYTES)
+                while piece := source.read(COPIED_BYTES):
                     new.append(np.frombuffer(piece, self.dtype).reshape(-1, *self.tail))
         except BaseException:
             new.file.close()

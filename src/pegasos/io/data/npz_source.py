@@ -94,7 +94,7 @@ def npz_blocks(
         )
         for key, column in extra.items():
             if len(column.shape) == 2 and column.shape[1] == 1:
-                column.shape = column.shape[:1]  # a column is a vector, to everybody
+                column.shape = column.shape[:1]  # a matrix of one column counts as a vector
             if len(column.shape) != 1:
                 raise ValueError(f"{name}: {key} must be a vector, but has the shape {column.shape}")
         total = 0

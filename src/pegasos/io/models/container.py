@@ -38,7 +38,7 @@ DTYPES = {
 
 def pack(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
     """The bytes of a file; the same header and arrays always give the same bytes."""
-    from safetensors.numpy import save
+    from safetensors.numpy import save  # text formats do without
 
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), allow_nan=False)
     if len(json.dumps(text)) + 1000 * (len(arrays) + 1) > HEADER_LIMIT:
@@ -51,7 +51,7 @@ def pack(header: dict[str, Any], arrays: dict[str, Array]) -> bytes:
 
 def unpack(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header and the arrays of a file of ``size`` bytes; ValueError says what is wrong with it."""
-    from safetensors import SafetensorError, deserialize
+    from safetensors import SafetensorError, deserialize  # text formats do without
 
     start = _read(file, 8, size)
     length = int.from_bytes(start, "little")
@@ -125,7 +125,7 @@ def _read(file: BinaryIO, count: int, available: int) -> bytes:
     return data
 
 
-def _extent(name: str, entry: Any, size: int) -> int:
+def _extent(name: str, entry: object, size: int) -> int:
     """The bytes of one array by its table entry, which must make sense in a file of ``size`` bytes."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"the table entry of array {name!r} should have dtype, shape and data_offsets: {entry!r:.200}")
@@ -141,7 +141,7 @@ def _extent(name: str, entry: Any, size: int) -> int:
     return extent
 
 
-def _within(number: Any, size: int) -> bool:
+def _within(number: object, size: int) -> bool:
     return type(number) is int and 0 <= number <= size
 
 

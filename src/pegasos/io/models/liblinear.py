@@ -58,6 +58,7 @@ def write_liblinear(estimator: Any, path: Path) -> None:
     See Also
     --------
     read_liblinear : The way back.
+    write_libsvm : Kernel machines, and linear ones as LIBSVM has them.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def read_liblinear(path: Path) -> LinearSVC | LinearSVR:
     """Read a model file of LIBLINEAR as a fitted estimator.
 
     It predicts as there. Of the training it knows the loss and the kind of intercept, not C; it has no certificate, and
-    ``fit`` and ``partial_fit`` start afresh. Safe on files from strangers.
+    ``fit`` and ``partial_fit`` start afresh. Safe on files from untrusted sources.
 
     Parameters
     ----------

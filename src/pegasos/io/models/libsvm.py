@@ -93,7 +93,7 @@ def read_libsvm(
 
     C-SVC, ν-SVC, ε-SVR and ν-SVR with any kernel. It predicts as there without ``-b 1``: coefficients for
     probabilities are passed over. It has no certificate, does not know which rows its support vectors were (unless the
-    kernel is precomputed), and ``fit`` and ``partial_fit`` start afresh. Safe on files from strangers.
+    kernel is precomputed), and ``fit`` and ``partial_fit`` start afresh. Safe on files from untrusted sources.
 
     Parameters
     ----------

@@ -28,6 +28,7 @@ from pegasos.io.models.text import Lines
 from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.pairs import reordered
 from pegasos.rows.views import Array, examples
+from pegasos.util.arrays import CSR, Matrix
 
 #: LIBSVM's names of the kernels, and which parameters of theirs a file holds.
 KERNELS = {
@@ -40,10 +41,10 @@ KERNELS = {
 NAMES = {theirs: ours for ours, (theirs, _) in KERNELS.items()}
 
 #: Features that a model may have unasked: an index is ten bytes of text at most, what reaches up to it much more.
-WIDEST = 2**24
+MAX_UNASKED_FEATURES = 2**24
 
 #: Support vectors with a larger share of their entries present are laid out densely.
-DENSE = 0.5
+MIN_DENSE_SHARE = 0.5
 
 
 # --- ours to theirs --------------------------------------------------------------------------------------------------
@@ -167,7 +168,9 @@ def _with_classes(machine: Expansion, order: Array, *, second_is_positive: bool)
     return replace(machine, vectors=rows, coef=sign * coef, bias=sign * bias, sizes=sizes, numbers=numbers)
 
 
-def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None) -> tuple[Array, Any, Array]:
+def _read_vectors(
+    lines: Lines, found: dict[str, Any], kernel: str, n_features: int | None
+) -> tuple[Array, Matrix, Array]:
     """Coefficients, support vectors (of a precomputed kernel an empty matrix as wide), and their numbers there."""
     total, count = found["total_sv"], 1 if found.get("label") is None else found["nr_class"] - 1
     numbered = kernel == "precomputed"
@@ -182,11 +185,9 @@ def _read_vectors(lines: Lines, found: dict[str, Any], kernel: str, n_features: 
     data = np.concatenate([np.zeros(0), *(values for _, _, values in rows)])
     indptr = np.cumsum([0, *(len(at) for _, at, _ in rows)])
     narrow = np.int32 if max(len(data), width) < 2**31 else np.int64
-    X: Any = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
+    X: CSR = sparse.csr_matrix((data, indices.astype(narrow), indptr.astype(narrow)), shape=(total, width))
     X.eliminate_zeros()
-    if X.nnz >= DENSE * total * width:
-        X = X.toarray()
-    return coef, X, none
+    return coef, X.toarray() if X.nnz >= MIN_DENSE_SHARE * total * width else X, none
 
 
 def support_vectors(
@@ -212,7 +213,7 @@ def support_vectors(
         widest = max(widest, int(at[-1]) if len(at) else 0)
         if n_features is not None and widest > n_features:
             lines.refuse(f"index {widest} is beyond n_features={n_features}")
-        if n_features is None and widest > WIDEST:
+        if n_features is None and widest > MAX_UNASKED_FEATURES:
             lines.refuse(f"index {widest} asks for as many {what}; pass n_features={widest} if that is what is meant")
         seen += 1
         yield [lines.real(word, "coefficient") for word in words[:count]], at - 1, values

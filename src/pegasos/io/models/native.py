@@ -21,7 +21,7 @@ from pegasos.estimators.linear import LinearSVC, LinearSVR
 from pegasos.estimators.svc import SVC
 from pegasos.estimators.svr import SVR
 from pegasos.fit.certificate import Certificate
-from pegasos.fit.trace import UNNAMED, Trace
+from pegasos.fit.trace import UNNAMED_COLUMNS, Trace
 from pegasos.io.models import stream as streams
 from pegasos.io.models import support as support_arrays
 from pegasos.io.models.checks import Rule, as_array, check_names, checked_array, whole
@@ -87,8 +87,8 @@ LAYOUTS = {
 }
 
 #: What the JSON header has, and what it may have.
-NEEDED = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
-POSSIBLE = {"feature_names", "classes", "certificate", "guarantee", "trace", "stream", "kernel"}
+NEEDED_KEYS = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
+OPTIONAL_KEYS = {"feature_names", "classes", "certificate", "guarantee", "trace", "stream", "kernel"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -137,8 +137,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a model file that :func:`save` wrote.
 
-    Safe on files from strangers: no code runs, and everything is checked before it is used. What a stranger's file says
-    about its own certificate is what the stranger says.
+    Safe on files from untrusted sources: no code runs, and everything is checked before it is used. The certificate is
+    read as it was written, and is not computed again.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def decode(file: BinaryIO, size: int) -> Any:
         if name in header:
             state[f"{name}_"] = _record(name, kind, header[name])
     if "trace_" in arrays:
-        state["trace_"] = _trace(arrays.pop("trace_"), header.get("trace", list(UNNAMED)))
+        state["trace_"] = _trace(arrays.pop("trace_"), header.get("trace", list(UNNAMED_COLUMNS)))
     if "stream" in header and not layout.kernel:
         estimator._stream = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
     if (lam := _lam(estimator, state)) is not None:
@@ -301,9 +301,9 @@ def _checked_layout(header: dict[str, Any]) -> Layout:
     version = whole(header, "version", low=1)
     if version > VERSION:
         raise ValueError(f"format version {version} is newer than {VERSION}, the last known here; upgrade pegasos")
-    if missing := NEEDED - set(header):
+    if missing := NEEDED_KEYS - set(header):
         raise ValueError(f"the model header lacks {', '.join(sorted(missing))}")
-    if unknown := set(header) - NEEDED - POSSIBLE:
+    if unknown := set(header) - NEEDED_KEYS - OPTIONAL_KEYS:
         raise ValueError(f"the model header has unknown keys: {', '.join(sorted(unknown)):.200}")
     name = header["estimator"]
     if not isinstance(name, str) or name not in LAYOUTS:

@@ -8,6 +8,7 @@ import numpy as np
 
 from pegasos.losses import Link
 from pegasos.rows.views import Array
+from pegasos.util.arrays import DType
 
 #: Old enough for every runtime of the last years; nothing newer is needed.
 OPSET, IR_VERSION = 17, 8
@@ -35,7 +36,7 @@ def portable(classes: Array) -> Array:
 class Graph:
     """Nodes, constants and outputs of a graph in the making."""
 
-    def __init__(self, number: np.dtype[Any]) -> None:
+    def __init__(self, number: DType) -> None:
         try:
             import onnx
         except ImportError:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.svc import SVC
@@ -19,13 +18,14 @@ from pegasos.io.models.onnx_graph import Graph, portable
 from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.functions import NATIVE, Kernel
 from pegasos.kernels.pairs import pair_classes
-from pegasos.rows.views import Array
+from pegasos.rows.views import Array, is_sparse
+from pegasos.util.arrays import DType
 
 #: A graph with its constants is one message of at most 2 GiB.
-LARGEST = 2**31 - 2**20
+MAX_GRAPH_BYTES = 2**31 - 2**20
 
 
-def model(estimator: SVC | SVR, number: np.dtype[Any]) -> Any:
+def model(estimator: SVC | SVR, number: DType) -> Any:
     """The ONNX model of a fitted SVC or SVR, with input and scores of type ``number``."""
     check_is_fitted(estimator)
     kernel = estimator.kernel
@@ -70,7 +70,7 @@ class _KernelGraph(Graph):
         vectors, coef, b = machine.vectors, machine.functions, machine.bias
         self.node("Cast", "X", result="x", to=self.onnx.TensorProto.DOUBLE)
         linear = machine.kernel.name == "linear" or not coef.shape[1]
-        if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > LARGEST:
+        if 8 * features * (len(b) if linear else vectors.shape[0]) + 8 * coef.size > MAX_GRAPH_BYTES:
             raise ValueError(
                 f"{vectors.shape[0]} support vectors of {features} features exceed the 2 GiB that an ONNX model holds"
             )
@@ -78,7 +78,7 @@ class _KernelGraph(Graph):
             weights = np.asarray(coef @ vectors) if coef.shape[1] else np.zeros((len(b), features))
             values, each = "x", np.ascontiguousarray(weights.T)
         else:
-            dense = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors)
+            dense = vectors.toarray() if is_sparse(vectors) else np.asarray(vectors)
             values, each = self.kernel(machine.kernel, dense.astype(np.float64)), np.ascontiguousarray(coef.T)
         self.node("MatMul", values, self.wide("coefficients", each), result="sums")
         self.node("Add", "sums", self.wide("intercept", b), result="functions")

@@ -17,7 +17,7 @@ from pegasos.estimators.base import Estimator
 from pegasos.estimators.nested import Table
 
 #: Parameters that are no part of a model. A callback is code; a checkpoint is a file that the next fit would write, and
-#: whoever made a model file shall not choose which.
+#: a model file must not choose which.
 LEFT_OUT = frozenset({"callback", "checkpoint", "checkpoint_every"})
 
 

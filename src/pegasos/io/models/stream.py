@@ -22,9 +22,9 @@ from pegasos.solvers.units import Seen
 
 NUMBERS = ("lam", "rows", "t0", "seconds")
 #: What files may lack: then it is as at the beginning of a stream.
-LATER = ("steps", "seen", "averages")
+OPTIONAL = ("steps", "seen", "averages")
 #: How many numbers every ``seen`` has.
-SEEN = 5
+SEEN_LENGTH = 5
 
 
 def encode(stream: Stream) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -43,7 +43,7 @@ def encode(stream: Stream) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def decode(found: Any, arrays: dict[str, Array], trace: Trace | None, features: int) -> Stream:
     """Where ``partial_fit`` goes on: from the weights, as after a fit, with the step sizes it had got to."""
-    check_names(f"stream={found!r:.200}", found, NUMBERS, LATER)
+    check_names(f"stream={found!r:.200}", found, NUMBERS, OPTIONAL)
     stream = Stream(real(found, "lam"), whole(found, "rows", low=1))
     if stream.lam == 0:
         raise ValueError("the stream's lam should be a number > 0")
@@ -65,7 +65,7 @@ def decode(found: Any, arrays: dict[str, Array], trace: Trace | None, features: 
 def _seen(found: Any) -> Seen:
     """What the first numbers of it are; those that came later have defaults."""
     names, most = ", ".join(Seen._fields), len(Seen._fields)
-    if not fits(found, tuple[float, ...]) or not SEEN <= len(found) <= most or min(found[:3] + found[4:]) < 0:
+    if not fits(found, tuple[float, ...]) or not SEEN_LENGTH <= len(found) <= most or min(found[:3] + found[4:]) < 0:
         raise ValueError(f"the stream's seen={found!r:.200} should be {most} numbers: {names}")
     return Seen(*map(float, found))
 

@@ -24,7 +24,8 @@ from pegasos.kernels import functions as kernel_functions
 from pegasos.kernels.expansion import Expansion
 from pegasos.kernels.functions import Kernel
 from pegasos.kernels.pairs import pair_count
-from pegasos.rows.views import Array, examples
+from pegasos.rows.views import Array, examples, is_sparse
+from pegasos.util.arrays import CSR, Matrix
 
 LAYOUTS = ("none", "dense", "csr")
 FORMS = ("ovo", "ovr")
@@ -33,13 +34,13 @@ PARTS = ("data", "indices", "indptr")
 NAMES = ("layout", "gamma", "lam", "fitted_shape", "multiclass")
 
 #: Columns that sparse support vectors may have: scoring lays eight of them out densely, 64 bytes a column.
-WIDEST = 2**25
+MAX_SPARSE_COLUMNS = 2**25
 
 
 def encode(estimator: SVC | SVR) -> tuple[dict[str, Any], dict[str, Array]]:
     """The header's entry and the arrays of a fitted kernel machine."""
     vectors = estimator.support_vectors_
-    layout = "csr" if sparse.issparse(vectors) else "dense"
+    layout = "csr" if is_sparse(vectors) else "dense"
     if estimator.kernel == "precomputed" or not vectors.shape[0]:
         layout = "csr" if layout == "csr" else "none"
     shape = vars(estimator).get("shape_fit_")
@@ -154,7 +155,7 @@ def _numbers(arrays: dict[str, Array], rows: int, sizes: dict[str, int]) -> Arra
     return support
 
 
-def _vectors(estimator: SVC | SVR, layout: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
+def _vectors(estimator: SVC | SVR, layout: Any, arrays: dict[str, Array], sizes: dict[str, int]) -> Matrix:
     """The support vectors, finite, in order, and as many as there are coefficients."""
     count, columns = sizes["support"], sizes["features"]
     if not isinstance(layout, str) or layout not in LAYOUTS:
@@ -185,10 +186,10 @@ def _typed(arrays: dict[str, Array], name: str, shape: tuple[str, ...]) -> tuple
     return array, Rule(shape, "float32" if array is not None and array.dtype == np.float32 else "float64")
 
 
-def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
+def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> CSR:
     count, columns = sizes["support"], sizes["features"]
-    if columns > WIDEST:
-        raise ValueError(f"n_features={columns}: sparse support vectors can have {WIDEST} columns at most")
+    if columns > MAX_SPARSE_COLUMNS:
+        raise ValueError(f"n_features={columns}: sparse support vectors can have {MAX_SPARSE_COLUMNS} columns at most")
     sizes["pointers"] = count + 1
     data = checked_array("support_vectors_.data", *_typed(arrays, "support_vectors_.data", ("entries",)), sizes)
     index = "int32"
@@ -204,7 +205,8 @@ def _csr(arrays: dict[str, Array], sizes: dict[str, int]) -> Any:
     if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= columns):
         wrong = int(indices[(indices < 0) | (indices >= columns)][0])
         raise ValueError(f"support_vectors_.indices has {wrong}, which is none of {columns} columns")
-    return sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
+    found: CSR = sparse.csr_matrix((data, indices, indptr), shape=(count, columns))
+    return found
 
 
 def kernel_of(estimator: SVC | SVR, gamma: float) -> Kernel:
@@ -212,7 +214,7 @@ def kernel_of(estimator: SVC | SVR, gamma: float) -> Kernel:
     return kernel_functions.resolve(estimator.kernel, degree=estimator.degree, gamma=gamma, coef0=estimator.coef0)
 
 
-def check_kernel(kernel: Kernel, X: Any) -> None:
+def check_kernel(kernel: Kernel, X: Matrix) -> None:
     """Refuse support vectors that the kernel is not defined for, or so large that it overflows."""
     if not X.shape[0]:
         return

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,16 +32,16 @@ from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count
 from pegasos.solvers.kernel.batch_perceptron_part import (
     CERTIFICATE_STEPS,
-    CLOSE,
+    LEVEL_REACHED,
     Numbers,
     PartState,
     SBPEnding,
     SBPResult,
     Window,
 )
-from pegasos.solvers.kernel.reasons import MET
+from pegasos.solvers.kernel.reasons import DUAL_MET
 from pegasos.solvers.kernel.smo_engine import SMOEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import dot, one_blas_thread
 
 #: The tolerance of the quick solution that ν is taken from.
@@ -107,13 +107,15 @@ class SBPEngine(Engine[Coefficients]):
             return None
         doubt = INDEFINITE if self.indefinite and self.problem.doubt else self.problem.doubt
         reason = next((ending.reason for ending in endings if ending is not SBPEnding.REACHED), None)
-        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+        return f"{reason or DUAL_MET}; {doubt}" if doubt and reason != MAX_ITER else reason
 
     @property
     def goals(self) -> tuple[str, ...]:
         """The solution for a ν that was given; where there is no lower bound, the same words with the reason added."""
         doubts = {self.problem.doubt, INDEFINITE}
-        return CLOSE, *(f"{reached}; {doubt}" for reached in (CLOSE, MET) for doubt in sorted(doubts))
+        return LEVEL_REACHED, *(
+            f"{reached}; {doubt}" for reached in (LEVEL_REACHED, DUAL_MET) for doubt in sorted(doubts)
+        )
 
     def due(self, tol: float) -> bool:
         if self.scout is not None:
@@ -172,7 +174,7 @@ class SBPEngine(Engine[Coefficients]):
             return SBPEnding.LEVEL_CLOSE
         return SBPEnding.OWN_STEPS_DONE if state.steps >= self.own_steps else SBPEnding.OPEN
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, object]:
         """The guarantees of each part as of its last certificate; the upper bound needs a space of features."""
         proven = [self.problem.definiteness(k).known == "proven" for k in range(self.problem.n_parts)]
         results = tuple(
@@ -263,7 +265,7 @@ class SBPEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         states = self.states
         tables = [np.vstack([s.alpha, s.F, s.older.sums, s.newer.sums]) for s in states]
         counts = _Counts(self.evaluations, self.work, self.scout is not None, self.indefinite)
@@ -274,7 +276,7 @@ class SBPEngine(Engine[Coefficients]):
         }
         return own if self.scout is None else own | {f"scout.{n}": a for n, a in self.scout.state().items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         sizes = [part.m for part in self.problem.parts]
         table = saved(state, "table", (6, sum(sizes)))
         numbers = saved(state, "numbers", (len(sizes), len(Numbers._fields)), low=0, high=np.inf)

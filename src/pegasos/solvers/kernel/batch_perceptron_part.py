@@ -18,7 +18,7 @@ from pegasos.solvers.kernel.slack_level import SlackLevels
 CERTIFICATE_STEPS = 256
 
 #: The goal for a ν that was given.
-CLOSE = "the level is within tol of its upper bound"
+LEVEL_REACHED = "the level is within tol of its upper bound"
 
 
 class SBPEnding(NumberedReason):
@@ -28,7 +28,7 @@ class SBPEnding(NumberedReason):
     REACHED = 1, "reached"
     MAX_STEPS = 2, MAX_ITER
     OWN_STEPS_DONE = 3, "the steps of the solver are over"
-    LEVEL_CLOSE = 4, CLOSE
+    LEVEL_CLOSE = 4, LEVEL_REACHED
 
 
 class Numbers(NamedTuple):

@@ -21,9 +21,8 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import INDEFINITE, Coefficients, KernelProblem, exact_scores
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
-from pegasos.solvers.base import ORDERS
-from pegasos.solvers.kernel.reasons import MET, Ending
-from pegasos.util.fields import saved
+from pegasos.solvers.kernel.reasons import DUAL_MET, Ending
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
 
 #: Epochs of the stochastic solvers of kernel machines unless ``max_iter`` says otherwise.
@@ -131,7 +130,7 @@ class BlockEngine(Engine[Coefficients]):
         batch_size: int = 1,
     ) -> None:
         self.problem, self.states, self.tol, self.max_epochs = problem, states, tol, max_epochs
-        self.order, self.seed = ORDERS[sampling], seed
+        self.sampling, self.seed = sampling, seed
         #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
         self.wide = batch_size > BLOCK_ROWS
         self.block = batch_size if self.wide else BLOCK_ROWS // batch_size * batch_size
@@ -171,12 +170,12 @@ class BlockEngine(Engine[Coefficients]):
         if self.indefinite:
             return INDEFINITE
         reason, doubt = next((group.ending.reason for group in self.groups if group.ending), None), self.problem.doubt
-        return f"{reason or MET}; {doubt}" if doubt and reason != MAX_ITER else reason
+        return f"{reason or DUAL_MET}; {doubt}" if doubt and reason != MAX_ITER else reason
 
     @property
     def goals(self) -> tuple[str, ...]:
         """Where there is no lower bound: that the dual value comes within ``tol`` of the primal one all the same."""
-        return (f"{MET}; {self.problem.doubt}",)
+        return (f"{DUAL_MET}; {self.problem.doubt}",)
 
     def due(self, tol: float) -> bool:
         if all(self._rests(group) for group in self.groups):
@@ -250,7 +249,7 @@ class BlockEngine(Engine[Coefficients]):
     def _block(self, group: _Group) -> int:
         """Visit the next rows of all parts that are not finished; the kernel values used."""
         if group.drawn is None or group.drawn[0] != group.epoch:
-            order = _core.epoch_order(group.m, self.order, self.seed, group.epoch)
+            order = _core.epoch_order(group.m, self.sampling, self.seed, group.epoch)
             group.drawn = group.epoch, order
         at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
         rows = self.problem.rows(group.parts[0])
@@ -297,7 +296,7 @@ class BlockEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         parts = {name: [getattr(state, name) for state in self.states] for name in self.states[0].arrays}
         return {name: np.concatenate(arrays) for name, arrays in parts.items()} | {
             "scalars": np.array([state.scalars for state in self.states]),
@@ -308,7 +307,7 @@ class BlockEngine(Engine[Coefficients]):
             "checks": np.array([self.next_check, self.refreshed]),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, rows = self.problem.n_parts, sum(state.F.shape[0] for state in self.states)
         named = self.states[0].arrays
         arrays = {name: self.problem.split(saved(state, name, (rows,))) for name in named}

@@ -15,7 +15,7 @@ over all variables and with the batches of SMO, which goes on from α and F as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from pegasos.problems.part import Part
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag, check_positive
 from pegasos.solvers.kernel.reasons import Ending
-from pegasos.solvers.kernel.smo_engine import SMOEngine, _State
-from pegasos.util.fields import saved
+from pegasos.solvers.kernel.smo_engine import SMOEngine
+from pegasos.solvers.kernel.smo_part import SMOPart
+from pegasos.util.fields import State, saved
 
 #: Visits in one call of ``advance``; the kernel rows that they are likely to need are computed together.
 VISITS_PER_CALL = 64
@@ -46,11 +47,11 @@ class _Online:
         self.rounding = 1e-12 * float(np.abs(part.t).max(initial=0.0))
         self.top = self.bottom = -1  # the extremes of S: which can rise and has the largest g, or fall and the smallest
 
-    def slopes(self, state: _State, variables: Array) -> Array:
+    def slopes(self, state: SMOPart, variables: Array) -> Array:
         """Their g = t − F."""
         return np.asarray(self.part.t[variables] - state.F[self.part.row[variables]])
 
-    def slope(self, state: _State, v: int) -> float:
+    def slope(self, state: SMOPart, v: int) -> float:
         """The g of one variable."""
         return float(self.part.t[v] - state.F[self.part.row[v]])
 
@@ -59,7 +60,7 @@ class _Online:
         """The variables of S."""
         return self.room[: self.count]
 
-    def join(self, state: _State, v: int) -> None:
+    def join(self, state: SMOPart, v: int) -> None:
         """Put v, whose α is zero, into S; the extremes are kept up to date."""
         self.room[self.count] = v
         self.count += 1
@@ -70,17 +71,17 @@ class _Online:
         if self.part.lo[v] < 0 and (self.bottom < 0 or self.slope(state, self.bottom) - g > self.rounding):
             self.bottom = v
 
-    def find_extremes(self, state: _State) -> None:
+    def find_extremes(self, state: SMOPart) -> None:
         """The variable of S with the largest g that can rise, and the one with the smallest g that can fall."""
         self.top, self.bottom, finite = _core.lasvm_extremes(*self._set(state), self.rounding)
         if not finite:
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
 
-    def violates(self, state: _State, i: int, j: int, tau: float) -> bool:
+    def violates(self, state: SMOPart, i: int, j: int, tau: float) -> bool:
         """Whether g_i − g_j, what a unit up of α_i and down of α_j gains, is above τ."""
         return i >= 0 and j >= 0 and self.slope(state, i) - self.slope(state, j) > tau
 
-    def leave(self, state: _State) -> None:
+    def leave(self, state: SMOPart) -> None:
         """Variables at zero that violate against no other of S leave it."""
         if self.top < 0 or self.bottom < 0:
             return
@@ -89,7 +90,7 @@ class _Online:
         if not (self.inside[self.top] and self.inside[self.bottom]):
             self.find_extremes(state)
 
-    def _set(self, state: _State) -> tuple[Array, int, Array, Array, Array, Array, Array, Array]:
+    def _set(self, state: SMOPart) -> tuple[Array, int, Array, Array, Array, Array, Array, Array]:
         part = self.part
         return self.room, self.count, part.row, part.t, part.lo, part.hi, state.alpha, state.F
 
@@ -141,7 +142,7 @@ class LASVMEngine(SMOEngine):
 
     # --- visits ------------------------------------------------------------------------------------------------------
 
-    def _visits(self, k: int, state: _State, online: _Online) -> None:
+    def _visits(self, k: int, state: SMOPart, online: _Online) -> None:
         epoch, first = divmod(online.visits, len(online.movable))
         variables = self._epoch_order(k, epoch)[first : first + VISITS_PER_CALL]
         self._fetch(k, state, online, variables)
@@ -163,7 +164,7 @@ class LASVMEngine(SMOEngine):
             self._order = k, epoch, order
         return self._order[2]
 
-    def _fetch(self, k: int, state: _State, online: _Online, variables: Array) -> None:
+    def _fetch(self, k: int, state: SMOPart, online: _Online, variables: Array) -> None:
         """Compute the kernel rows of variables outside S that violate now, so that the cache has them."""
         part, new = online.part, variables[~online.inside[variables]]
         g = online.slopes(state, new)
@@ -173,7 +174,7 @@ class LASVMEngine(SMOEngine):
         wanted = np.unique(part.row[new[due]])
         self.problem.rows(k).add(wanted, np.zeros(len(wanted)), np.zeros(part.m))
 
-    def _visit(self, k: int, state: _State, online: _Online, v: int) -> None:
+    def _visit(self, k: int, state: SMOPart, online: _Online, v: int) -> None:
         """PROCESS(v) and REPROCESS."""
         if not online.inside[v]:
             online.join(state, v)
@@ -186,7 +187,7 @@ class LASVMEngine(SMOEngine):
             online.find_extremes(state)
             online.leave(state)
 
-    def _move(self, k: int, state: _State, i: int, j: int) -> None:
+    def _move(self, k: int, state: SMOPart, i: int, j: int) -> None:
         """The best step along α_i + δ, α_j − δ."""
         part, rows, diagonal = state.part, self.problem.rows(k), self._diagonal_of(k, self.problem.rows(k))
         pair = part.row[[i, j]]
@@ -208,7 +209,7 @@ class LASVMEngine(SMOEngine):
         state.steps += 1
         self.work += 2 * part.m
 
-    def _note_moves(self, k: int, state: _State) -> None:
+    def _note_moves(self, k: int, state: SMOPart) -> None:
         """Bring the bound of the scores' rounding errors up to date, for all moves of these visits."""
         if self._moves:
             first, second, step = (np.array(column) for column in zip(*self._moves, strict=True))
@@ -218,13 +219,13 @@ class LASVMEngine(SMOEngine):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return super().state() | {
             "members": np.concatenate([online.members for online in self.online]).astype(np.float64),
             "online": np.array([(online.count, online.visits) for online in self.online], dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         sizes = [part.size for part in self.problem.parts]
         table = saved(state, "online", (len(sizes), 2), low=0, high=2**53, whole=True).astype(np.int64)
         members = saved(state, "members", (int(table[:, 0].sum()),), low=0, high=max(sizes) - 1, whole=True)

@@ -13,10 +13,9 @@ costs less than the fit did.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.span import fill_features, spectral_coordinates
@@ -25,11 +24,11 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.problems.part import check_values
-from pegasos.rows.views import Array, examples
+from pegasos.rows.views import Array, examples, is_sparse
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
 from pegasos.solvers.kernel.reasons import NumberedReason
 from pegasos.solvers.linear.auto import Auto
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
 
 #: Entries of all features of a part up to which they are double precision.
@@ -42,14 +41,14 @@ CERTIFICATE_VALUES, EXACT_BOUND_VALUES = 1 << 16, 1 << 20
 EXTRA_OPERATIONS = 8
 
 #: The goal, whatever the gap of the exact problem is.
-REACHED = "the weights are within tol of the best ones in the span of the basis"
+SPAN_OPTIMUM_REACHED = "the weights are within tol of the best ones in the span of the basis"
 
 
 class PartEnding(NumberedReason):
     """Why a part is no longer worked on."""
 
     OPEN = 0
-    REACHED = 1, REACHED
+    REACHED = 1, SPAN_OPTIMUM_REACHED
     MAX_STEPS = 2, MAX_ITER
     SOLVER_STUCK = 3, "the linear solver came to rest above the tolerance"
 
@@ -145,7 +144,7 @@ class NystroemEngine(Engine[Coefficients]):
         self.before, self.ended, self.certified = 0, False, 0.0
         X = problem.X
         #: Operations of a kernel value.
-        self.per_value = EXTRA_OPERATIONS + (X.nnz / max(1, X.shape[0]) if sparse.issparse(X) else X.shape[1])
+        self.per_value = EXTRA_OPERATIONS + (X.nnz / max(1, X.shape[0]) if is_sparse(X) else X.shape[1])
 
     def _choose(self, components: int) -> list[Array]:
         """The rows of each part's basis: the first of one random order of all rows that have weight in the part."""
@@ -194,7 +193,7 @@ class NystroemEngine(Engine[Coefficients]):
     @property
     def goals(self) -> tuple[str, ...]:
         """The optimum of the machine on the basis."""
-        return REACHED, f"{REACHED}; {self.problem.doubt}"
+        return SPAN_OPTIMUM_REACHED, f"{SPAN_OPTIMUM_REACHED}; {self.problem.doubt}"
 
     @property
     def restricted_gap(self) -> float:
@@ -280,7 +279,7 @@ class NystroemEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         numbers = [_Numbers(r.primal, r.dual, r.epochs, r.ending) for r in self.results]
         counts = _Counts(self.evaluations, self.machine is not None, self.current or 0)
         own = {
@@ -293,7 +292,7 @@ class NystroemEngine(Engine[Coefficients]):
         inner = {} if self.machine is None else self.machine.engine.state()
         return own | {f"inner.{name}": array for name, array in inner.items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, most = len(self.results), float(np.finfo(float).max)
         rows = sum(len(result.coef) for result in self.results)
         coef, u = (saved(state, name, (rows,), low=-most, high=most) for name in ("coef", "u"))

@@ -8,21 +8,23 @@ product, and added up in float64. ThunderSVM (Wen et al. 2018) and oneDAL work s
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import MAX_ITER, Engine, Options
 from pegasos.kernels.cache import padded
+from pegasos.kernels.gram import Provider
 from pegasos.kernels.rounding import Drift
 from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
+from pegasos.solvers.kernel.smo_part import MAX_STALE_ROUNDS, SMOPart, saved_scalars
 from pegasos.solvers.kernel.working_set import newton_steps, select
-from pegasos.util.fields import saved
+from pegasos.util.fields import MAX_FINITE, State, saved
 
 #: Variables of the first working set, and of the largest.
 FIRST_WORKING_SET, MAX_WORKING_SET = 1024, 4096
@@ -53,30 +55,8 @@ LIBSVM_VIOLATION, LIKELY_VIOLATION = 1e-3, 0.1
 #: Up to so many variables of all parts, and steps for each variable, a problem is solved beyond its tolerance.
 EAGER_VARIABLES, EAGER_STEPS_PER_VARIABLE = 4000, 20
 
-#: Pair steps on a working set in one call of the core; a set that needs more is helped by Newton's method.
+#: Pair steps on a working set in one call of the core; after so many, Newton's method is tried on the set.
 STEPS_PER_CALL = 20_000
-
-#: Rounds in a row that may gain nothing but rounding errors.
-MAX_STALE_ROUNDS = 10
-
-MOST = float(np.finfo(float).max)
-
-
-class _Scalars(NamedTuple):
-    """The numbers of a part in a saved state, in the order of its columns; those of ``Drift`` follow."""
-
-    size: float
-    steps: float
-    stale_rounds: float
-    ending: float
-    goal: float
-    violation: float
-    best: float
-    objective: float
-
-
-#: The columns of ``_Scalars`` that hold whole numbers, and those that are infinite until they are known.
-WHOLE, INFINITE_AT_FIRST = ("size", "steps", "stale_rounds", "ending"), ("violation", "best")
 
 
 class _Counts(NamedTuple):
@@ -86,46 +66,6 @@ class _Counts(NamedTuple):
     work: float
     certified_at: float
     indefinite: float
-
-
-class _State:
-    """Where the solution of one part is.
-
-    ``alpha`` are the dual variables, signed: y_i times LIBSVM's α_i. Each lies between ``part.lo`` and ``part.hi``, and
-    their sum is zero. ``F`` are the scores of all rows, without a bias.
-    """
-
-    def __init__(self, part: Part, size: int, goal: float) -> None:
-        self.part = part
-        self.alpha, self.F = np.zeros(part.size), np.zeros(part.m)
-        self.working = np.zeros(0, dtype=np.int64)
-        self.size, self.goal, self.violation, self.best = size, goal, np.inf, np.inf
-        self.steps, self.stale_rounds, self.ending = 0, 0, Ending.OPEN
-        self.objective = 0.0
-        self.drift = Drift()
-
-    @property
-    def whole(self) -> bool:
-        """Whether a working set holds all variables that can move."""
-        return bool(np.count_nonzero(self.part.lo < self.part.hi) <= self.size)
-
-    @property
-    def rests(self) -> bool:
-        """Whether there is nothing to do for now."""
-        return self.ending is not Ending.OPEN or self.violation <= self.goal
-
-    def scalars(self) -> Array:
-        """All that is not an array, for a saved state."""
-        own = _Scalars(*(getattr(self, name) for name in _Scalars._fields))
-        return np.array([*own, *self.drift.numbers])
-
-    def set_scalars(self, numbers: Array) -> None:
-        """Take over what ``scalars`` has saved."""
-        own = _Scalars(*numbers[: len(_Scalars._fields)].tolist())
-        self.size, self.steps, self.stale_rounds = int(own.size), int(own.steps), int(own.stale_rounds)
-        self.ending, self.goal, self.violation = Ending(int(own.ending)), own.goal, own.violation
-        self.best, self.objective = own.best, own.objective
-        self.drift = Drift(numbers[len(_Scalars._fields) :].copy())
 
 
 class SMOEngine(Engine[Coefficients]):
@@ -138,7 +78,7 @@ class SMOEngine(Engine[Coefficients]):
         self.problem, self.fixed, tol = problem, working_set is not None, options.tol
         self.tol, self.max_steps = tol, options.max_steps
         self.states = [
-            _State(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
+            SMOPart(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
         ]
         self.indefinite = False
         self.whole = True  # whether the scores are those of the dual variables: not after an interrupt in a round
@@ -227,7 +167,7 @@ class SMOEngine(Engine[Coefficients]):
     def judged(self, bounds: Bounds[Coefficients]) -> None:
         """Remember which parts are good enough, and the errors of the scores."""
         self.certified_at = self.work
-        self.good = bounds.gap <= self.tol * bounds.primal
+        self.good = bounds.within(self.tol)
         if bounds.score_error is not None:
             self.errors = bounds.score_error
 
@@ -254,7 +194,7 @@ class SMOEngine(Engine[Coefficients]):
             if state.violation <= least:
                 state.ending = Ending.STALLED
 
-    def _refresh(self, k: int, state: _State) -> None:
+    def _refresh(self, k: int, state: SMOPart) -> None:
         """Recompute the scores in double precision, after making the variables feasible."""
         state.alpha = state.part.feasible(state.alpha)
         coef = state.part.coefficients(state.alpha)
@@ -265,7 +205,7 @@ class SMOEngine(Engine[Coefficients]):
         self._added(k, state, support, coef[support], single=False)
         self._block = None
 
-    def _added(self, k: int, state: _State, rows: Array, changes: Array, *, single: bool) -> None:
+    def _added(self, k: int, state: SMOPart, rows: Array, changes: Array, *, single: bool) -> None:
         """Add to the bound of the scores' rounding errors what changes of some coefficients have contributed.
 
         Certificates of parts with few kernel values use no running scores, and need no bound.
@@ -292,7 +232,7 @@ class SMOEngine(Engine[Coefficients]):
             self.first += 1
         return self.first if self.first < len(self.states) else None
 
-    def _round(self, k: int, state: _State) -> None:
+    def _round(self, k: int, state: SMOPart) -> None:
         part = state.part
         g = part.t - state.F[part.row]
         up, low = state.alpha < part.hi, state.alpha > part.lo
@@ -313,7 +253,7 @@ class SMOEngine(Engine[Coefficients]):
             state.size *= 2
         state.working = working
 
-    def _solve(self, k: int, state: _State, working: Array, g: Array, whole: bool) -> None:
+    def _solve(self, k: int, state: SMOPart, working: Array, g: Array, whole: bool) -> None:
         """Solve the dual over a working set, and bring the scores up to date."""
         part, rows = state.part, self.problem.rows(k)
         K, count = self._values(k, working, rows), len(working)
@@ -358,7 +298,7 @@ class SMOEngine(Engine[Coefficients]):
         if self.max_steps is not None and state.steps >= self.max_steps:
             state.ending = Ending.MAX_STEPS
 
-    def _values(self, k: int, working: Array, rows: Any) -> Array:
+    def _values(self, k: int, working: Array, rows: Provider) -> Array:
         """The kernel values of a working set; those of the last one are kept."""
         if self._block is not None and self._block[0] == k and np.array_equal(self._block[1], working):
             return self._block[2]
@@ -371,14 +311,14 @@ class SMOEngine(Engine[Coefficients]):
         self._block = k, working, K
         return np.asarray(K)
 
-    def _diagonal_of(self, k: int, rows: Any) -> Array:
+    def _diagonal_of(self, k: int, rows: Provider) -> Array:
         if self._diagonal is None or self._diagonal[0] != k:
             self._diagonal = k, rows.diagonal()
         return self._diagonal[1]
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         working = [state.working.astype(np.float64) for state in self.states]
         counts = _Counts(self.evaluations, self.work, self.certified_at, self.indefinite)
         return {
@@ -391,16 +331,16 @@ class SMOEngine(Engine[Coefficients]):
             "counts": np.array(counts, dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts, sizes = self.problem.n_parts, [part.size for part in self.problem.parts]
         lo, hi = (np.concatenate([getattr(part, side) for part in self.problem.parts]) for side in ("lo", "hi"))
         alpha = saved(state, "gamma", (sum(sizes),))
         if not bool(np.all((alpha >= lo) & (alpha <= hi))):
             raise ValueError("state: 'gamma' has a value outside its bounds")
-        F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MOST, high=MOST)
+        F = saved(state, "F", (sum(part.m for part in self.problem.parts),), low=-MAX_FINITE, high=MAX_FINITE)
         lengths = saved(state, "lengths", (parts,), low=0, high=max(sizes), whole=True).astype(np.int64)
         working = saved(state, "working", (int(lengths.sum()),), low=0, high=max(sizes), whole=True).astype(np.int64)
-        scalars = self._saved_scalars(state)
+        scalars = saved_scalars(state, parts, max(self.endings))
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
         counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, high=2**62, whole=True))
         kept = np.split(working, np.cumsum(lengths)[:-1])
@@ -422,24 +362,3 @@ class SMOEngine(Engine[Coefficients]):
         self.indefinite = bool(counts.indefinite)
         self._block = self._diagonal = None
         self.first = 0
-
-    def _saved_scalars(self, state: dict[str, Any]) -> Array:
-        """Those of all parts, a row for each, checked."""
-        parts, drift = self.problem.n_parts, len(Drift().numbers)
-        limits: dict[str, tuple[float, float]] = {
-            "size": (4, 2**20),
-            "steps": (0, 2**62),
-            "stale_rounds": (0, MAX_STALE_ROUNDS),
-            "ending": (0, max(self.endings)),
-            "goal": (0.0, MOST),
-            "violation": (-np.inf, MOST),
-            "best": (-np.inf, MOST),
-            "objective": (-MOST, MOST),
-        }
-        scalars = saved(state, "scalars", (parts, len(_Scalars._fields) + drift))
-        for name, column in zip(_Scalars._fields, scalars.T, strict=False):
-            low, high = limits[name]
-            finite = np.where(np.isposinf(column), MOST, column) if name in INFINITE_AT_FIRST else column.copy()
-            saved({"scalars": finite}, "scalars", (parts,), low=low, high=high, whole=name in WHOLE)
-        saved({"scalars": scalars[:, -drift:].copy()}, "scalars", (parts, drift), low=0.0, high=MOST)
-        return scalars

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,12 +28,12 @@ from pegasos.solvers.kernel.reasons import STALLED
 from pegasos.solvers.kernel.smo_engine import (
     EAGER_STEPS_PER_VARIABLE,
     EAGER_VARIABLES,
-    MAX_STALE_ROUNDS,
     STEPS_PER_CALL,
     VIOLATION_TARGET_SHARE,
 )
+from pegasos.solvers.kernel.smo_part import MAX_STALE_ROUNDS
 from pegasos.solvers.kernel.working_set import newton_steps
-from pegasos.util.fields import saved
+from pegasos.util.fields import MAX_FINITE, State, saved
 
 #: Rows of a part, and of a pair of classes, up to which it is solved here: larger ones are solved by working sets.
 MAX_ROWS, MAX_PAIR_ROWS = 1024, 2048
@@ -234,7 +234,7 @@ class WholeSMOEngine(Engine[Coefficients]):
 
     # --- the state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         hard = [(k, *values) for k, values in self.hard.items()]
         return {
             "gamma": self.alpha,
@@ -245,12 +245,12 @@ class WholeSMOEngine(Engine[Coefficients]):
             "counts": np.array([self.evaluations, self.values], dtype=np.float64),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Go on from there; what is said of parts that are over is computed anew."""
-        parts, most = self.problem.n_parts, float(np.finfo(float).max)
-        alpha = saved(state, "gamma", self.alpha.shape, low=-most, high=most)
+        parts = self.problem.n_parts
+        alpha = saved(state, "gamma", self.alpha.shape, low=-MAX_FINITE, high=MAX_FINITE)
         self._check_feasible(alpha)
-        aim = saved(state, "aim", (parts,), low=0.0, high=most)
+        aim = saved(state, "aim", (parts,), low=0.0, high=MAX_FINITE)
         steps = saved(state, "steps", (parts,), low=0, high=2**62, whole=True).astype(np.int64)
         over = saved(state, "over", (parts,), low=PartEnding.OPEN, high=PartEnding.REACHED, whole=True).astype(np.int8)
         hard = saved(state, "hard", (None, 1 + len(_Hard._fields)))  # the part's number comes first

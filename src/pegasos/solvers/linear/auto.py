@@ -12,7 +12,7 @@ data change over to a second-order method.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from pegasos.solvers.linear.interior_point import InteriorPoint
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import Pegasos, SubgradientEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Columns above which second-order methods are not considered.
 MAX_COLUMNS = 3000
@@ -181,12 +181,12 @@ class AutoEngine(LinearEngine):
             rate = 1e-9
         return bool(epoch_cost(self.problem) / rate > self.cost)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         mine = {"auto.stage": np.array([float(STAGES.index(self.stage))]), "auto.spent": np.array([self.spent])}
         mine["auto.history"] = np.array(self.history).reshape(-1, 2)
         return mine | {f"engine.{k}": v for k, v in self.engine.state().items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         index = int(saved(state, "auto.stage", (1,), low=0, high=len(STAGES) - 1, whole=True)[0])
         stage = STAGES[index]
         solvable = stage in ("pegasos", "sdca") or (

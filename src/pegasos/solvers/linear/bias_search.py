@@ -14,6 +14,7 @@ so far both points are kept, to be mixed with the current one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 
 class BiasSearchEngine(LinearEngine):
@@ -101,12 +102,12 @@ class BiasSearchEngine(LinearEngine):
         self.length = min(1.2 * self.length, 50.0)
         self.round_ends = self.epochs + self.length
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         lines = {f"lines{k}": np.array(pairs).reshape(-1, 2) for k, pairs in enumerate(self.lines)}
         numbers = {"b": self.b.copy(), "round": np.array([self.round_ends, self.length])}
         return self.inner.state() | lines | numbers | {"sides": self.sides.copy(), "side_lines": self.side_lines.copy()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.inner.restore(state)
         self.ended = self.inner.ended
         tables = [saved(state, f"lines{k}", (None, 2)) for k in range(len(self.lines))]
@@ -117,7 +118,7 @@ class BiasSearchEngine(LinearEngine):
         self.round_ends, self.length = map(float, saved(state, "round", (2,)))
 
 
-def _crossing(one: Any, other: Any) -> float:
+def _crossing(one: Sequence[float] | Array, other: Sequence[float] | Array) -> float:
     """The height at which a falling and a rising line meet."""
     (height, slope), (across, steep) = one, other
     return float((height * steep - across * slope) / (steep - slope))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pegasos import _core
@@ -11,13 +9,13 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.linear import LinearProblem, Weights, best_biases, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.lanes import GROUP, SINGLE_GROUP, LaneEngine, LaneGroups, common_arguments
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Relative gap down to which single precision is trusted to go.
-SINGLE = 1e-4
+MIN_SINGLE_GAP = 1e-4
 
 #: Largest curvature q of a row's dual problem, and range of ‖x‖², for which single precision is worth a try.
-STIFF, NORMS = 100.0, (1e-12, 1e12)
+MAX_SINGLE_CURVATURE, SINGLE_NORMS = 100.0, (1e-12, 1e12)
 
 
 class DualAscentEngine(LaneEngine[_core.Sdca]):
@@ -58,7 +56,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
             return False
         squares = problem.examples.squared_norms
         stiffest = float(np.max(problem.c * (squares + self.feature**2))) / (problem.lam * problem.total)
-        return stiffest <= STIFF and NORMS[0] <= float(squares.max()) <= NORMS[1]
+        return stiffest <= MAX_SINGLE_CURVATURE and SINGLE_NORMS[0] <= float(squares.max()) <= SINGLE_NORMS[1]
 
     def _lanes(self, single: bool) -> LaneGroups[_core.Sdca]:
         problem, self.single = self.problem, single
@@ -119,7 +117,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         # The gaps seen while visiting cost nothing. Each was true before its row's step, so that together they are two
         # or three times what is left at the end of the epoch; look closely when that promises success. Of many parts
         # some are late, and their certificate costs as much as some epochs.
-        hope = max(tol, SINGLE if self.single else 0.0) * (2.5 if self.problem.n_parts == 1 else 1.4)
+        hope = max(tol, MIN_SINGLE_GAP if self.single else 0.0) * (2.5 if self.problem.n_parts == 1 else 1.4)
         gap, loss = self.online()
         # Norms are computed only when it can be close. −ℓ*(−u) ≤ ℓ(0) and D(u) ≥ D(0) ≥ 0 bound the penalty by P(0),
         # and primal values change little between epochs that are near the end.
@@ -146,7 +144,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         for solver, part in self.lanes.parts():
             solver.reactivate(np.ascontiguousarray(Z[:, part]))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         check = np.array([self.next_check, self.refreshed, self.tol, self.spent, self.reached, float(self.single)])
         return super().state() | {
             "check": check,
@@ -155,7 +153,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
             "finished": self.finished * 1.0,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts = (self.problem.n_parts,)
         check = saved(state, "check", (6,))
         self.next_check, self.refreshed, self.tol, self.spent, self.reached, single = map(float, check)
@@ -173,7 +171,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.best_online = self.online()[0]
         self.next_check = 1.5 * self.epochs + 1.0
-        self.finished = bounds.gap <= self.tol * bounds.primal
+        self.finished = bounds.within(self.tol)
         if self.single and self._exhausted(bounds):
             self._widen()
             return
@@ -190,7 +188,7 @@ class DualAscentEngine(LaneEngine[_core.Sdca]):
         if not rest.any():
             return False
         before, self.reached = self.reached, float(np.max(bounds.gap[rest] / bounds.primal[rest]))
-        return not 4 * SINGLE < self.reached < 0.7 * before
+        return not 4 * MIN_SINGLE_GAP < self.reached < 0.7 * before
 
     def _widen(self) -> None:
         """Go on from here in double precision."""

@@ -18,12 +18,12 @@ leaves, after elimination, (R + X̃ᵀΘ⁻¹X̃) Δβ = …, Θ = z/a + v/(h �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE, Options
+from pegasos.fit.engine import ROUNDING_REACHED, Options
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
@@ -32,16 +32,16 @@ from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear import newton
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import (
-    EAGER,
     LAPACK,
-    LOST,
+    MAX_FREE_MULTIPLICATIONS,
     NO_PROGRESS,
-    SHORT,
+    PRECISION_LOST,
+    STEPS_TOO_SHORT,
     Progress,
     regularisation,
 )
-from pegasos.solvers.linear.row_samples import Rehearsing, whole
-from pegasos.util.fields import saved
+from pegasos.solvers.linear.row_samples import SampledEngine, whole
+from pegasos.util.fields import Numbers, State, saved
 
 
 class Boxes:
@@ -52,7 +52,7 @@ class Boxes:
         self.s, self.p, heights = problem.loss.boxes(problem.targets(part))
         self.h = np.stack([height * h for height in heights])
         self.unit = np.divide(1.0, h, out=np.zeros_like(h), where=h > 0)
-        # Rows of weight zero have an empty box; a hair's breadth keeps the arithmetic alive and changes nothing.
+        # Rows of weight zero have an empty box; a tiny width avoids divisions by zero and changes nothing.
         np.maximum(self.h, 1e-12 * self.h.max(), out=self.h)
 
 
@@ -84,21 +84,21 @@ class CentralPath:
         self.steps = _core.BoxSteps(LAPACK, rows, index, bias, threads, h, s, p, R, beta, nearness)
 
 
-class InteriorPointEngine(Rehearsing):
-    """Runs :class:`CentralPath` on each part of a problem in turn, long problems after rehearsals."""
+class InteriorPointEngine(SampledEngine):
+    """Runs :class:`CentralPath` on each part of a problem in turn, long problems on samples of their rows first."""
 
-    SAMPLE, PER_COLUMN = 20_000, 100
+    MIN_SAMPLE_ROWS, MIN_SAMPLE_ROWS_PER_COLUMN = 20_000, 100
 
     #: The relative gap that cheap problems are solved to, whatever was asked for.
-    ACCURATE = 1e-14
+    CHEAP_PROBLEM_GAP = 1e-14
 
-    #: Steps that are rarely needed: after them nobody waits for a gap which may never come.
-    MANY = 30
+    #: Steps that are rarely needed: after them a certificate is due, whatever the gap.
+    MAX_USUAL_STEPS = 30
 
     def __init__(self, problem: LinearProblem, seed: int = 0) -> None:
         super().__init__(problem, seed)
-        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.n_parts <= EAGER
-        self.goal = self.ACCURATE if self.cheap else 0.0
+        self.cheap = problem.examples.m * len(self.zero) ** 2 * problem.n_parts <= MAX_FREE_MULTIPLICATIONS
+        self.goal = self.CHEAP_PROBLEM_GAP if self.cheap else 0.0
         self.boxes = [Boxes(problem, part) for part in range(problem.n_parts)]
         self.paths = [self._path(part, self.zero, 1.0) for part in range(problem.n_parts)]
         self.progress = Progress(problem.n_parts)
@@ -120,9 +120,9 @@ class InteriorPointEngine(Rehearsing):
         try:
             steps.step()
         except np.linalg.LinAlgError:
-            self.stalled = LOST
+            self.stalled = PRECISION_LOST
         # Pass on once the sample's gap is below a hundredth of its loss, and start closer to the border.
-        if self.levels[part] and (steps.gap <= 0.01 * steps.loss or steps.steps >= self.MANY):
+        if self.levels[part] and (steps.gap <= 0.01 * steps.loss or steps.steps >= self.MAX_USUAL_STEPS):
             self.levels[part] -= 1
             self.paths[part] = self._path(part, steps.beta(), 0.3)
         return int(steps.rows)
@@ -143,7 +143,7 @@ class InteriorPointEngine(Rehearsing):
     def _rests(self, part: int) -> bool:
         """Whether a part does not speak against a certificate: it has come to the goal, or gets no nearer."""
         steps = self.paths[part].steps
-        return bool(self.done[part] or self._waits(part) or steps.length < 0.1 or steps.steps >= self.MANY)
+        return bool(self.done[part] or self._waits(part) or steps.length < 0.1 or steps.steps >= self.MAX_USUAL_STEPS)
 
     def duals(self) -> Array | None:
         if any(self.levels):
@@ -156,32 +156,32 @@ class InteriorPointEngine(Rehearsing):
         return self.cheap and not all(map(self._waits, range(self.problem.n_parts)))
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        self.done = bounds.gap <= (1e-16 if self.cheap else self.tol) * bounds.primal
+        self.done = bounds.within(1e-16 if self.cheap else self.tol)
         if self.done.all():
-            self.stalled = CLOSE
+            self.stalled = ROUNDING_REACHED
         if self.stalled is None and all(path.steps.length < 1e-8 for path in self.paths):
-            self.stalled = SHORT
+            self.stalled = STEPS_TOO_SHORT
         if not self.progress.note(bounds, self.done):
             self.stalled = self.stalled or NO_PROGRESS
         if self.eager:
             return
-        # Whoever asks for more gets it from every part that is not done.
+        # The next goal is lower for every part that is not done.
         gaps = [path.steps.relative_gap for path, done in zip(self.paths, self.done, strict=True) if not done]
         self.goal = 0.01 * min(self.goal, max(gaps, default=0.0))
 
-    def named(self) -> dict[str, Any]:
-        named = self.progress.state() | {"goal": self.goal}
+    def named(self) -> Numbers:
+        named: Numbers = self.progress.state() | {"goal": self.goal}
         for k, path in enumerate(self.paths):
             steps = path.steps
             named |= {f"{k}.beta": steps.beta(), f"{k}.path": steps.path(), f"{k}.step": steps.length}
             named[f"{k}.iterations"] = steps.steps
         return named
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         before = self.levels
         super().restore(state)
         self.progress.restore(state)
-        self.goal = float(saved(state, "goal", (1,), low=0, high=self.ACCURATE)[0])
+        self.goal = float(saved(state, "goal", (1,), low=0, high=self.CHEAP_PROBLEM_GAP)[0])
         for k, (old, new) in enumerate(zip(before, self.levels, strict=True)):
             if old != new:
                 self.paths[k] = self._path(k, self.zero, 1.0)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CHUNK
+from pegasos.fit.engine import ENTRIES_PER_CALL
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 #: Multiplications of an epoch below which threads are not used: it is over before they have started.
 MIN_THREADED_WORK = 1 << 23
@@ -52,7 +52,7 @@ class LaneGroups(Generic[S]):
         self.resting = [False] * len(self.solvers)
         entries = max(1, problem.examples.nnz // problem.examples.m)
         lanes = 1 if K == 1 else step
-        self.rows_a_call = max(1, CHUNK // (entries * max(1, lanes // 4)))
+        self.rows_a_call = max(1, ENTRIES_PER_CALL // (entries * max(1, lanes // 4)))
         self.threads = min(problem.threads, len(self.solvers)) if problem.examples.nnz * K >= MIN_THREADED_WORK else 1
 
     def parts(self) -> list[tuple[S, slice]]:
@@ -117,18 +117,18 @@ class LaneGroups(Generic[S]):
             write(solver, numbers, part.start)
         return numbers
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """The solvers' states, keyed by group."""
         return {f"{g}.{name}": a for g, s in enumerate(self.solvers) for name, a in s.state().items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from ``state``."""
         for g, solver in enumerate(self.solvers):
             prefix = f"{g}."
             own = {k.removeprefix(prefix): a for k, a in state.items() if k.startswith(prefix)}
             solver.restore(self._checked(own, solver.state()))
 
-    def _checked(self, state: dict[str, Any], like: dict[str, Any]) -> dict[str, Any]:
+    def _checked(self, state: State, like: State) -> State:
         """The fields of a state, checked against those of a fresh solver: the core trusts rows and counts."""
         last = self.rows - 1
         fields = {}
@@ -182,9 +182,9 @@ class LaneEngine(LinearEngine, Generic[S]):
     def duals(self) -> Array | None:
         return self.lanes.duals()
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return self.lanes.state()
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         self.lanes.restore(state)
         self.ended = self.lanes.ended

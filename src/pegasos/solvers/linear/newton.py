@@ -8,20 +8,26 @@ The dual point is u_i = −ℓ_i′, which is feasible everywhere and optimal at
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE
+from pegasos.fit.engine import ROUNDING_REACHED
 from pegasos.losses import Loss
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.line_search import backtracked
 from pegasos.solvers.linear.engine import LinearEngine
-from pegasos.solvers.linear.normal_equations import EAGER, NO_DESCENT, STALLS, Design, regularisation, solve_normal
-from pegasos.util.fields import saved
+from pegasos.solvers.linear.normal_equations import (
+    MAX_FREE_MULTIPLICATIONS,
+    NO_DESCENT,
+    STALLS,
+    Design,
+    regularisation,
+    solve_normal,
+)
+from pegasos.util.fields import Numbers, State, as_state, saved
 
 
 def suits(loss: type[Loss]) -> bool:
@@ -189,27 +195,22 @@ class NewtonEngine(LinearEngine):
 
     @property
     def eager(self) -> bool:
-        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= EAGER
+        return self.problem.examples.m * len(self.parts[0].R) ** 2 * self.problem.n_parts <= MAX_FREE_MULTIPLICATIONS
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        self.done = bounds.gap <= (1e-16 if self.eager else self.tol) * bounds.primal
+        self.done = bounds.within(1e-16 if self.eager else self.tol)
         if self.done.all():
-            self.stalled = CLOSE
+            self.stalled = ROUNDING_REACHED
         elif not (self.moved & ~self.done).any():
             self.stalled = NO_DESCENT
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         named = {f"beta{k}": b.copy() for k, b in enumerate(self.beta)}
-        numbers: dict[str, Any] = {
-            "passes": self.passes,
-            "turn": self.turn,
-            "tol": self.tol,
-            "stuck": STALLS.index(self.stalled),
-        }
-        numbers |= {"done": self.done, "moved": self.moved}
-        return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in numbers.items()}
+        numbers: Numbers = {"passes": self.passes, "turn": self.turn, "tol": self.tol}
+        numbers |= {"stuck": STALLS.index(self.stalled), "done": self.done, "moved": self.moved}
+        return named | as_state(numbers)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts = (self.problem.n_parts,)
         self.beta = [saved(state, f"beta{k}", b.shape) for k, b in enumerate(self.beta)]
         self.score = [p.forward(b) for p, b in zip(self.parts, self.beta, strict=True)]

@@ -5,30 +5,28 @@ x̃ = (x, 1): the bias is the last coordinate, with its own regularisation (none
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import cython_lapack
 
 from pegasos import _core
-from pegasos.fit.engine import CLOSE
+from pegasos.fit.engine import ROUNDING_REACHED
 from pegasos.problems.base import Bounds
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array, Examples
-from pegasos.util.fields import saved
+from pegasos.util.fields import Numbers, State, saved
 
 #: Why an iteration cannot go on; a saved state holds the index.
 STALLS = (
     None,
-    LOST := "stalled: the normal equations lost all precision",
-    CLOSE,
-    SHORT := "stalled: the steps have become too short",
+    PRECISION_LOST := "stalled: the normal equations lost all precision",
+    ROUNDING_REACHED,
+    STEPS_TOO_SHORT := "stalled: the steps have become too short",
     NO_DESCENT := "stalled: no step decreases the objective any more",
     NO_PROGRESS := "stalled: iterations no longer close the gap",
 )
 
 #: Multiplications a second-order iteration may need and still count as free: a few milliseconds of work.
-EAGER = 2e7
+MAX_FREE_MULTIPLICATIONS = 2e7
 
 #: What the core factorises normal matrices with.
 LAPACK = _core.Lapack(cython_lapack.__pyx_capi__["dpotrf"])
@@ -60,11 +58,11 @@ class Progress:
         self.stale = 0 if bool(np.any(ahead & ~done)) else self.stale + 1
         return self.stale < self.MAX_STALE_CERTIFICATES
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Numbers:
         """What ``restore`` needs."""
         return {"progress.bounds": np.stack([self.primal, self.dual]), "progress.idle": self.stale}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continue from ``state``."""
         self.primal, self.dual = saved(state, "progress.bounds", (2, len(self.primal)))
         self.stale = int(saved(state, "progress.idle", (1,), low=0, high=self.MAX_STALE_CERTIFICATES, whole=True)[0])

@@ -6,21 +6,19 @@ rows, so the first iterations, which only come near them, go over few rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.normal_equations import STALLS, regularisation
-from pegasos.util.fields import saved
+from pegasos.util.fields import Numbers, State, as_state, saved
 
 #: Rows of a sample's next larger sample for each of its own.
 SAMPLE_RATIO = 5
 
 
-def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
+def nested_samples(m: int, least: int, seed: int) -> list[Array | None]:
     """The rows of nested samples, none shorter than ``least``, the shortest last; None, for all rows, comes first."""
     sizes = []
     size = m
@@ -32,21 +30,23 @@ def rehearsals(m: int, least: int, seed: int) -> list[Array | None]:
     return [None, *(np.sort(shuffled[:size]) for size in sizes)]
 
 
-class Rehearsing(LinearEngine):
+class SampledEngine(LinearEngine):
     """An engine that iterates on each part of a problem in turn, first on its samples.
 
     A subclass says with ``iterate`` how, and with ``betas`` what has come of it.
     """
 
     #: The fewest rows of a sample, and the fewest for each column.
-    SAMPLE: int
-    PER_COLUMN: int
+    MIN_SAMPLE_ROWS: int
+    MIN_SAMPLE_ROWS_PER_COLUMN: int
 
     def __init__(self, problem: LinearProblem, seed: int) -> None:
         self.problem = problem
         self.passes, self.turn, self.tol = 0.0, 0, 0.0
         self.done = np.zeros(problem.n_parts, dtype=bool)
-        self.samples = rehearsals(problem.examples.m, max(self.SAMPLE, self.PER_COLUMN * problem.examples.n), seed)
+        self.samples = nested_samples(
+            problem.examples.m, max(self.MIN_SAMPLE_ROWS, self.MIN_SAMPLE_ROWS_PER_COLUMN * problem.examples.n), seed
+        )
         #: Which sample each part is at; 0: all rows.
         self.levels = [len(self.samples) - 1] * problem.n_parts
         self.zero = np.zeros(len(regularisation(problem)))
@@ -75,7 +75,7 @@ class Rehearsing(LinearEngine):
         W = np.stack([beta[:n] for beta in betas])
         return W, np.array([beta[n] if self.problem.bias != "none" else 0.0 for beta in betas])
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         named = self.named() | {
             "passes": self.passes,
             "turn": self.turn,
@@ -84,13 +84,13 @@ class Rehearsing(LinearEngine):
             "tol": self.tol,
             "stuck": STALLS.index(self.stalled),
         }
-        return {name: np.array(value, dtype=float, ndmin=1) for name, value in named.items()}
+        return as_state(named)
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Numbers:
         """What a subclass adds to the state."""
         raise NotImplementedError
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         parts = self.problem.n_parts
         self.passes = float(saved(state, "passes", (1,), low=0, high=1e15)[0])
         (self.turn,), self.tol = whole(state, "turn", parts - 1), float(saved(state, "tol", (1,))[0])
@@ -99,6 +99,6 @@ class Rehearsing(LinearEngine):
         self.levels = whole(state, "levels", len(self.samples) - 1, parts)
 
 
-def whole(state: dict[str, Any], name: str, high: float, length: int = 1) -> list[int]:
+def whole(state: State, name: str, high: float, length: int = 1) -> list[int]:
     """Whole numbers 0 … ``high`` of a saved state."""
     return [int(v) for v in saved(state, name, (length,), low=0, high=high, whole=True)]

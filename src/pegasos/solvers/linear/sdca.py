@@ -64,6 +64,9 @@ class SDCA(Solver):
         check_count(self, "blocks", none=True)
         check_word(self, "precision", ("auto", "double"))
 
+    def numbers_per_weight(self, outputs: int) -> int:
+        return super().numbers_per_weight(outputs) + (self.blocks or 0)  # each block has a copy of the weights
+
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         blocks = int(self.blocks) if self.blocks is not None and problem.outputs == 1 else 0
         kind = BiasSearchEngine if options.intercept == "search" else DualAscentEngine

@@ -20,7 +20,7 @@ Chapelle's (2007); semismooth Newton inside the multiplier method is that of Li,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,8 +33,8 @@ from pegasos.solvers.base import SecondOrderSolver
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.newton import newton_direction
 from pegasos.solvers.linear.normal_equations import NO_PROGRESS, Design, regularisation
-from pegasos.solvers.linear.row_samples import Rehearsing
-from pegasos.util.fields import saved
+from pegasos.solvers.linear.row_samples import SampledEngine
+from pegasos.util.fields import Numbers, State, saved
 
 
 class Round:
@@ -154,10 +154,10 @@ class Round:
         return low
 
 
-class SmoothedNewtonEngine(Rehearsing):
+class SmoothedNewtonEngine(SampledEngine):
     """Runs the rounds of each part of a problem in turn, problems of many rows on samples first."""
 
-    SAMPLE, PER_COLUMN = 2_000, 20
+    MIN_SAMPLE_ROWS, MIN_SAMPLE_ROWS_PER_COLUMN = 2_000, 20
 
     #: The relative gap at which a sample is left for the next larger one.
     SAMPLE_GAP = 0.03
@@ -216,18 +216,18 @@ class SmoothedNewtonEngine(Rehearsing):
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.next_check = 2.0 * self.passes
-        self.done = bounds.gap <= self.tol * bounds.primal
+        self.done = bounds.within(self.tol)
         for now, done in zip(self.rounds, self.done, strict=True):
             if not done and now.gap <= self.tol * now.primal:
                 now.strict *= 0.1  # the gap is too wide only because Σ h u is not zero, as a free bias needs
 
-    def named(self) -> dict[str, Any]:
-        named: dict[str, Any] = {"check": self.next_check, "best": self.best, "since": self.since}
+    def named(self) -> Numbers:
+        named: Numbers = {"check": self.next_check, "best": self.best, "since": self.since}
         for k, now in enumerate(self.rounds):
             named |= {f"{k}.{name}": array for name, array in now.state().items()}
         return named
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         parts = self.problem.n_parts
         self.next_check = float(saved(state, "check", (1,), low=0, high=1e15)[0])

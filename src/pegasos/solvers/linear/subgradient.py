@@ -28,7 +28,7 @@ from pegasos.solvers.base import (
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
-from pegasos.util.fields import saved
+from pegasos.util.fields import State, saved
 
 
 def check_after(epochs: float) -> float:
@@ -91,10 +91,10 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
     def due(self, tol: float) -> bool:
         return self.ended and self.epochs >= self.next_check
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return super().state() | {"check": np.array([self.next_check])}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self.next_check = float(saved(state, "check", (1,))[0])
 
@@ -125,6 +125,9 @@ class SubgradientSolver(Solver):
                 raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
+
+    def numbers_per_weight(self, outputs: int) -> int:
+        return 13 if outputs == 1 else 7
 
     def radius(self, problem: Problem[M], lam: float) -> float:
         """That of the ball which holds the weights of all parts; 0: they are not projected."""

@@ -14,22 +14,23 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
-from pegasos.fit.loop import ROUNDING
+from pegasos.fit.loop import MAX_ROUNDING_GAP
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.oracle import Plane
 from pegasos.problems.planes import MAX_EXACT, Planes, plane_arrays, planes_of
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array
-from pegasos.solvers.base import ORDERS, check_count
+from pegasos.solvers.base import check_count
 from pegasos.solvers.structured.base import OracleEngine, OracleSolver
 from pegasos.solvers.structured.block import Block
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 #: Rows visited at a time in a pass over the planes that are kept.
 CACHED_ROWS = 256
 
-#: Another pass over the planes that are kept is made while the last one's gap was above this share of the decodings'.
-WORTHWHILE = 0.25
+#: Unless it is said how many passes over the planes that are kept are made: so many at most, and only while the last
+#: one's gap was above this share of that of the decodings.
+MOST_CACHED, WORTHWHILE = 10, 0.25
 
 #: The numbers of a state that are whole, and the others.
 COUNTS, NUMBERS = ("passes", "decoded", "cached", "decodes", "at"), ("gap", "running_gap", "dual", "next_check")
@@ -58,7 +59,7 @@ class BlockFrankWolfeEngine(OracleEngine):
         self.order = self._order()
 
     def _order(self) -> Array:
-        return _core.epoch_order(len(self.rows), ORDERS["permutation"], self.seed, self.passes)
+        return _core.epoch_order(len(self.rows), "permutation", self.seed, self.passes)
 
     @property
     def epochs(self) -> float:
@@ -116,14 +117,14 @@ class BlockFrankWolfeEngine(OracleEngine):
 
     def _end_pass(self) -> None:
         """Decode next, unless the planes that are kept have more to give."""
+        asked, enough = self.method.cached_passes, False
         if self.decodes:
             self.decoded, self.cached, self.gap = self.decoded + 1, 0, self.running_gap
-            more = True
         else:
             self.cached += 1
-            more = self.running_gap > WORTHWHILE * self.gap
+            enough = asked is None and self.running_gap <= WORTHWHILE * self.gap
+        self.decodes = enough or self.cached >= int(MOST_CACHED if asked is None else asked)
         self.passes, self.at, self.running_gap = self.passes + 1, 0, 0.0
-        self.decodes = not more or self.cached >= int(self.method.cached_passes)
         self.order = self._order()
         if self.decodes:
             self._refresh()
@@ -143,7 +144,7 @@ class BlockFrankWolfeEngine(OracleEngine):
         if not self.decodes or self.at or not self.passes:
             return False
         # The rows' gaps are of different times, and too large where the weights have become better since.
-        return self.gap <= max(tol, ROUNDING) * (self.dual + self.gap) or self.epochs >= self.next_check
+        return self.gap <= max(tol, MAX_ROUNDING_GAP) * (self.dual + self.gap) or self.epochs >= self.next_check
 
     def learn(self, bounds: Bounds[Array]) -> None:
         self.next_check = 2 * max(self.epochs, 1.0)
@@ -188,7 +189,7 @@ class BlockFrankWolfeEngine(OracleEngine):
             block.alpha[0] = true[k]
             block.unused[1:] = unused[first : first + len(block) - 1]
             first += len(block) - 1
-        self.w = saved(state, "w", (self.problem.size,), low=-LARGEST, high=LARGEST)
+        self.w = saved(state, "w", (self.problem.size,), low=-MAX_FINITE, high=MAX_FINITE)
         for name in COUNTS:
             most = {"at": count - 1, "decodes": 1}.get(name, 1e15)
             setattr(self, name, int(saved(state, name, (1,), low=0, high=most, whole=True)[0]))
@@ -207,9 +208,10 @@ class BlockFrankWolfe:
 
     Parameters
     ----------
-    cached_passes : int, default=10
-        The most passes over the planes that are kept, without any decoding, after each pass of decodings. They end
-        before where the gap that is left to them is small beside the decodings'.
+    cached_passes : int or None, default=None
+        Passes over the planes that are kept, without any decoding, after each pass of decodings. None: with an oracle
+        ten at most, and no more once the gap that is left to them is small beside that of the decodings; for sequences,
+        which are decoded fast, 2.
     unused_passes : int, default=3
         A plane that had no share after so many decodings of its row in a row is dropped.
     batch_size : int, default=1
@@ -223,13 +225,13 @@ class BlockFrankWolfe:
     BlockFrankWolfe(cached_passes=1, unused_passes=3, batch_size=1)
     """
 
-    cached_passes: int = 10
+    cached_passes: int | None = None
     unused_passes: int = 3
     batch_size: int = 1
     name: ClassVar[str] = "block_frank_wolfe"
 
     def __post_init__(self) -> None:
-        check_count(self, "cached_passes", 0)
+        check_count(self, "cached_passes", 0, none=True)
         check_count(self, "unused_passes")
         check_count(self, "batch_size")
 

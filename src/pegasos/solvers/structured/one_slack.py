@@ -18,11 +18,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from pegasos.fit.engine import Engine
-from pegasos.fit.loop import ROUNDING
+from pegasos.fit.loop import MAX_ROUNDING_GAP
 from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.rows.views import Array
 from pegasos.solvers.bundle import Bundle
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 
 
 class Height(Protocol):
@@ -125,7 +125,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         return max(1e-3 * (self.value - self.lower), 1e-16 * self.value)
 
     def due(self, tol: float) -> bool:
-        return self.value - self.lower <= max(tol, ROUNDING) * self.value or self.passes >= 2 * self.checked
+        return self.value - self.lower <= max(tol, MAX_ROUNDING_GAP) * self.value or self.passes >= 2 * self.checked
 
     def point(self, *, last: bool = False) -> Point[M]:
         """The best model so far, and the planes as they were mixed last."""
@@ -151,8 +151,8 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes.contents = self.problem.cuts_of(of["cut."])
         if len(planes.contents) != count:
             raise ValueError(f"state: {len(planes.contents)} planes with {count} heights")
-        planes.heights = saved(state, "heights", (count,), low=-LARGEST, high=LARGEST)
-        planes.gram = saved(state, "gram", (count, count), low=-LARGEST, high=LARGEST)
+        planes.heights = saved(state, "heights", (count,), low=-MAX_FINITE, high=MAX_FINITE)
+        planes.gram = saved(state, "gram", (count, count), low=-MAX_FINITE, high=MAX_FINITE)
         planes.alpha = saved(state, "alpha", (count,), low=0, high=1 + 1e-9)
         planes.unused = saved(state, "unused", (count,), low=0, high=1e15, whole=True).astype(int)
         self.best = self.problem.model_of(of["best."])

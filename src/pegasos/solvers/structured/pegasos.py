@@ -18,11 +18,11 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.planes import MAX_EXACT
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array
-from pegasos.solvers.base import ORDERS, drawn_order
+from pegasos.solvers.base import drawn_order
 from pegasos.solvers.linear.subgradient import Pegasos, check_after
 from pegasos.solvers.structured.base import OracleEngine, OracleSolver
 from pegasos.solvers.structured.window import Window
-from pegasos.util.fields import LARGEST, saved
+from pegasos.util.fields import MAX_FINITE, saved
 from pegasos.util.random import uniform
 
 #: Told apart from the seed of the orders: that of the random iterates.
@@ -54,7 +54,7 @@ class OraclePegasosEngine(OracleEngine):
         output: str,
     ) -> None:
         self.problem, self.tol, self.seed, self.t0 = problem, tol, seed, t0
-        self.batch_size, self.sampling, self.radius, self.output = batch_size, ORDERS[sampling], radius, output
+        self.batch_size, self.sampling, self.radius, self.output = batch_size, sampling, radius, output
         size = problem.size
         self.v, self.w, self.pi = np.zeros(size), np.zeros(size), 1.0
         self.sums = np.zeros((3 if output in ("average", "suffix") else 0, size))  # all; until two windows begin
@@ -170,7 +170,9 @@ class OraclePegasosEngine(OracleEngine):
     def restore(self, state: dict[str, Any]) -> None:
         size, n_rows = self.problem.size, self.problem.n_rows
         shapes = {"v": (size,), "sums": self.sums.shape, "random": self.random.shape}
-        self.v, self.sums, self.random = (saved(state, k, s, low=-LARGEST, high=LARGEST) for k, s in shapes.items())
+        self.v, self.sums, self.random = (
+            saved(state, k, s, low=-MAX_FINITE, high=MAX_FINITE) for k, s in shapes.items()
+        )
         self.counts = {name: int(saved(state, name, (1,), low=0, high=MAX_EXACT, whole=True)[0]) for name in COUNTS}
         saved(state, "epoch", (1,), high=MAX_EXACT / n_rows)
         saved(state, "at", (1,), high=n_rows)

@@ -1,0 +1,249 @@
+"""Stochastic steps on linear chains: Pegasos (2011, Example 5), the averaged perceptron and passive-aggressive steps.
+
+The steps are ``cpp/pegasos/structured/chain_steps.hpp``. An epoch is a pass over the sequences; epochs are grouped into
+windows of 1, 1, 2, 4, 8, … of them. The labellings that a window has decoded, each with its share of the sequence's
+visits, are a dual point (the window certificate), and the mean of its iterates, each weighted by t + t0, is what
+``output="suffix"`` returns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pegasos import _core
+from pegasos.fit.engine import Engine, Options
+from pegasos.problems.base import Bounds, Point
+from pegasos.problems.chain import ChainModel, ChainProblem, Labellings
+from pegasos.solvers.base import drawn_order
+from pegasos.solvers.linear.subgradient import Pegasos
+from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
+from pegasos.util.fields import MAX_FINITE, saved
+
+#: Epochs of a window at most: the labellings of all of them are kept.
+MAX_WINDOW = 64
+
+
+#: For the log loss the first step is at most one over this.
+LOG_STEPS = 10.0
+
+
+class ChainStepsEngine(Engine[ChainModel]):
+    """Runs the core's steps; a certificate is due at the end of each window, if the gap may be small enough then."""
+
+    #: ``output`` says which iterate is wanted, and perceptrons minimise something else.
+    returns_last = True
+
+    def __init__(self, problem: ChainProblem, steps: _core.ChainSteps, *, mean: bool) -> None:
+        self.problem, self.core, self.mean = problem, steps, mean
+        self.window_end = 1.0
+
+    @property
+    def epochs(self) -> float:
+        return self.core.epochs
+
+    @property
+    def window_ended(self) -> bool:
+        """Whether the last epoch of a window has just ended."""
+        return self.core.epoch_ended and self.epochs >= self.window_end
+
+    def advance(self) -> None:
+        if self.window_ended:
+            self.core.begin_window()
+            self.window_end = min(2 * self.epochs, self.epochs + MAX_WINDOW)
+        self.core.advance(CHUNK_TOKENS)
+
+    def due(self, tol: float) -> bool:
+        return self.window_ended
+
+    def planes(self) -> Labellings | None:
+        """The labellings of this window, each with its share of the sequence's visits; the log loss has none."""
+        if self.problem.loss == "log":
+            return None
+        rows, labels, visits = self.core.decoded()
+        return Labellings(rows, labels, 1.0 / visits[rows])
+
+    def point(self, *, last: bool = False) -> Point[ChainModel]:
+        return Point(ChainModel(self.core.weights(self.mean)), self.planes())
+
+    def learn(self, bounds: Bounds[ChainModel]) -> None:
+        """Nothing: the next window begins with the next step."""
+
+    def state(self) -> dict[str, Any]:
+        rows, labels, visits = self.core.decoded()
+        numbers = {"rows": rows, "labels": labels, "progress": self.core.progress(), "window_end": [self.window_end]}
+        sums = {"V": self.core.sums(False), "U": self.core.sums(True), "visits": visits}
+        return sums | {name: np.asarray(value, dtype=np.float64) for name, value in numbers.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        p = self.problem
+        V, U = (p.saved_weights(state, name) for name in ("V", "U"))
+        rows = saved(state, "rows", (None,), low=0, high=p.n - 1, whole=True)
+        labels = saved(state, "labels", (None,), low=0, high=p.labels - 1, whole=True)
+        progress = saved(state, "progress", (6,), low=-MAX_FINITE, high=MAX_FINITE)
+        visits = saved(state, "visits", (p.n,), low=0, high=1e15)
+        if bool(np.any(visits[rows.astype(np.int64)] < 1)):
+            raise ValueError("state: labellings of sequences that were not visited")
+        self.window_end = float(saved(state, "window_end", (1,), low=1, high=1e15)[0])
+        epoch, at, shrunk, squares, carried, total = progress.tolist()
+        self.core.restore(
+            (epoch, at, shrunk, squares, carried, total),
+            V,
+            U,
+            rows.astype(np.int64),
+            labels.astype(np.uint16),
+            visits,
+        )
+
+
+def _steps(problem: ChainProblem, options: Options, **given: Any) -> _core.ChainSteps:
+    """The core's steps, with defaults for what only some methods have."""
+    usual = {"loss": problem.loss, "t0": 0.0, "aggressiveness": 1.0, "radius": 0.0, "batch_size": 1}
+    return _core.ChainSteps(
+        problem.corpus,
+        problem.relative_weight,
+        lam=problem.lam,
+        seed=options.seed,
+        exact=not problem.single,
+        **(usual | given),
+    )
+
+
+#: What the core keeps for each ``output``.
+MEANS = {"last": "none", "average": "all", "suffix": "window"}
+
+
+@dataclass(frozen=True)
+class ChainPegasos(ChainSolver):
+    """:class:`Pegasos` on linear chains; ``t0="auto"`` is the number of sequences, for the log loss 10·C times it."""
+
+    options: Pegasos
+    name: ClassVar[str] = "pegasos"
+    losses: ClassVar[tuple[str, ...]] = ("hinge", "log")
+
+    def check(self, problem: ChainProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if self.options.output == "random":
+            raise ValueError("Pegasos: output='random' is not offered for sequences; it can be last, average, suffix")
+
+    def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
+        o = self.options
+        steps = _steps(
+            problem,
+            options,
+            rule="pegasos",
+            mean=MEANS[o.output],
+            t0=self._t0(problem),
+            radius=o.radius(problem, problem.lam),
+            batch_size=int(o.batch_size),
+            sampling=drawn_order(o, o.sampling, "sequences"),
+        )
+        return ChainStepsEngine(problem, steps, mean=o.output != "last")
+
+    def _t0(self, problem: ChainProblem) -> float:
+        """The first step, 1/(λ·t0), is C for the hinge loss; the log loss, which is smooth, bears no more than 0.1."""
+        if self.options.t0 != "auto":
+            return float(self.options.t0)
+        C = 1.0 / (problem.lam * problem.total)
+        return problem.n * (max(1.0, LOG_STEPS * C) if problem.loss == "log" else 1.0)
+
+
+@dataclass(frozen=True)
+class AveragedPerceptron:
+    """Collins' averaged perceptron for sequences: a comparison, which minimises no objective.
+
+    A sequence that is decoded wrongly moves the weights by ψ = φ(x, y) − φ(x, ŷ), and the mean of all iterates is
+    returned. The certificate tells how far it is from the optimum of the problem with the hinge loss. Collins (2002).
+
+    Parameters
+    ----------
+    sampling : {"permutation", "fixed", "iid"}, default="permutation"
+        The order of the sequences in each epoch, as for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import AveragedPerceptron, SequenceSVC
+    >>> X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
+    >>> model = SequenceSVC(solver=AveragedPerceptron(), max_iter=4, tol=1.0).fit(X, y)
+    >>> model.predict([["b", "b"]])
+    [['B', 'B']]
+    """
+
+    sampling: str = "permutation"
+    name: ClassVar[str] = "averaged_perceptron"
+
+    def __post_init__(self) -> None:
+        _check_sampling(self)
+
+
+@dataclass(frozen=True)
+class PassiveAggressive:
+    """Passive-aggressive steps for sequences (PA-I): a comparison, which minimises no objective.
+
+    A sequence whose loss ℓ = max_y [cost − ⟨w, ψ(y)⟩] is above zero moves the weights by min(C, ℓ/‖ψ‖²) ψ, and the mean
+    of all iterates is returned. Crammer, Dekel, Keshet, Shalev-Shwartz & Singer (2006).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The largest step.
+    sampling : {"permutation", "fixed", "iid"}, default="permutation"
+        The order of the sequences in each epoch, as for :class:`Pegasos`.
+
+    Examples
+    --------
+    >>> from pegasos import PassiveAggressive, SequenceSVC
+    >>> X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
+    >>> SequenceSVC(solver=PassiveAggressive(C=0.5), max_iter=4, tol=1.0).fit(X, y).predict([["b", "b"]])
+    [['B', 'B']]
+    """
+
+    C: float = 1.0
+    sampling: str = "permutation"
+    name: ClassVar[str] = "passive_aggressive"
+
+    def __post_init__(self) -> None:
+        _check_sampling(self)
+        if not isinstance(self.C, Real) or isinstance(self.C, bool) or not 0 < float(self.C) < np.inf:
+            raise ValueError(f"PassiveAggressive: C={self.C!r} must be a number > 0")
+
+
+def _check_sampling(solver: AveragedPerceptron | PassiveAggressive) -> None:
+    known = ("permutation", "fixed", "iid")
+    if solver.sampling not in known:
+        raise ValueError(f"{type(solver).__name__}: sampling={solver.sampling!r} is none of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class ChainPerceptron(ChainSolver):
+    """:class:`AveragedPerceptron` on linear chains."""
+
+    options: AveragedPerceptron
+    name: ClassVar[str] = "averaged_perceptron"
+
+    def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
+        steps = _steps(problem, options, rule="perceptron", mean="all", sampling=self.options.sampling)
+        return ChainStepsEngine(problem, steps, mean=True)
+
+
+@dataclass(frozen=True)
+class ChainPassiveAggressive(ChainSolver):
+    """:class:`PassiveAggressive` on linear chains."""
+
+    options: PassiveAggressive
+    name: ClassVar[str] = "passive_aggressive"
+
+    def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
+        o = self.options
+        steps = _steps(
+            problem,
+            options,
+            rule="passive_aggressive",
+            mean="all",
+            sampling=o.sampling,
+            aggressiveness=float(o.C),
+        )
+        return ChainStepsEngine(problem, steps, mean=True)
