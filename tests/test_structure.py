@@ -254,6 +254,7 @@ def methods():
         pegasos.SparsePath,
         pegasos.SparseSVC,
         pegasos.SequenceSVC,
+        pegasos.StructuredSVC,
         pegasos.Trace,
     ):
         for name, method in vars(cls).items():
@@ -280,6 +281,8 @@ def test_every_parameter_is_documented():
         pegasos.SVR,
         pegasos.SparseSVC,
         pegasos.SequenceSVC,
+        pegasos.StructuredSVC,
+        pegasos.PystructOracle,
         pegasos.sparsify,
     ):
         doc = inspect.getdoc(cls)

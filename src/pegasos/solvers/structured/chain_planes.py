@@ -19,6 +19,9 @@ from pegasos.util.fields import MAX_FINITE, saved
 #: Relative gap below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
 
+#: Passes over the planes that are kept after each of decodings, unless the user says how many.
+CACHED_PASSES = 2
+
 #: Passes after which the first certificate is due at the latest.
 FIRST_CHECK = 16.0
 
@@ -43,7 +46,8 @@ class ChainPlanesEngine(Engine[ChainModel]):
     @property
     def _cycle(self) -> int:
         """Passes from one of decodings to the next."""
-        return 1 + int(self.method.cached_passes)
+        asked = self.method.cached_passes
+        return 1 + int(CACHED_PASSES if asked is None else asked)
 
     @property
     def _cached(self) -> bool:
