@@ -48,6 +48,7 @@ Grammar grammar_of(const Flags& next, const Vector<std::uint8_t>& first, const V
 
 struct ChainObject {
     Chain chain;
+    bool taught = false;
 
     ChainObject(Index offsets, Index indptr, Vector<std::int32_t> ids, std::optional<Vector<double>> values,
                 std::int64_t attributes, int labels, Flags next, Vector<std::uint8_t> first,
@@ -66,18 +67,12 @@ struct ChainObject {
         chain.ids.assign(ids.data(), ids.data() + ids.shape(0));
         if (values) chain.values.assign(values->data(), values->data() + values->shape(0));
         chain.grammar = grammar_of(next, first, final, labels);
-        for (auto [flags, lanes] :
-             {std::pair{&chain.grammar.first, &chain.begin}, {&chain.grammar.final, &chain.end}}) {
-            lanes->assign(std::size_t(chain.shape.lanes), forbidden);
-            for (int l = 0; l < labels; ++l)
-                if ((*flags)[l]) (*lanes)[l] = 0.0;
-        }
+        chain.find_paths();
         chain.learnt.assign(std::size_t(labels) * labels, 1);
     }
 
-    bool learns() const { return !chain.tags.empty() || chain.tokens() == 0; }
     void check_learns() const {
-        if (!learns()) throw std::invalid_argument("this corpus has no tags");
+        if (!taught) throw std::invalid_argument("this corpus has no tags");
     }
     bool allows(std::int64_t i, const Label* y) const {
         const std::int64_t n = chain.length(i);
@@ -111,6 +106,7 @@ struct ChainObject {
             }
         chain.tags.assign(tags.data(), tags.data() + tags.shape(0));
         chain.learnt.assign(learnt.data(), learnt.data() + learnt.size());
+        taught = true;
     }
 };
 
@@ -322,10 +318,8 @@ void restore_steps(ChainStepsObject& self, Numbers numbers, Vector<double> V, Ve
     const Decoded d{{rows.data(), rows.data() + rows.shape(0)},
                     {labels.data(), labels.data() + labels.shape(0)},
                     {visits.data(), visits.data() + visits.shape(0)}};
-    self.with([&](auto& s) {
-        s.restore({std::int64_t(epoch), std::int64_t(at), shrunk, squares, carried, total}, V.data(),
-                  U.data(), d);
-    });
+    const ChainProgress progress{std::int64_t(epoch), std::int64_t(at), shrunk, squares, carried, total};
+    self.with([&](auto& s) { s.restore(progress, V.data(), U.data(), d); });
 }
 
 // --- planes ------------------------------------------------------------------------------------------------------
@@ -369,7 +363,8 @@ void add_to_planes(ChainPlanesObject& self, Index rows, Labels labels, Vector<do
     self.planes.add_planes(planes.list, alpha.data(), unused ? unused->data() : nullptr);
 }
 void go_on(ChainPlanesObject& self, std::int64_t passes, std::int64_t at, double gap, double loss) {
-    if (passes < -1 || at < 0 || at > self.corpus.chain.sequences()) throw std::invalid_argument("progress");
+    const std::int64_t n = self.corpus.chain.sequences();
+    if (passes < -1 || at < 0 || at > n || (passes == -1 && at < n)) throw std::invalid_argument("progress");
     self.planes.go_on(passes, at, gap, loss);
 }
 

@@ -60,6 +60,18 @@ struct Grammar {
     std::vector<std::uint8_t> first, final;  // labels: may a sequence begin, or end, with it?
 };
 
+// The labels that paths from the begin of a sequence can have at each token: 0, or forbidden. The sets repeat, since each
+// follows from the one before: from row `count` on, rows come again from row `back`.
+template <class Real>
+struct Reach {
+    const Real* rows;  // count × lanes; the first is what sequences may begin with
+    std::int64_t count, back;
+
+    const Real* at(std::int64_t t, int lanes) const {
+        return rows + (t < count ? t : back + (t - back) % (count - back)) * lanes;
+    }
+};
+
 // A checked corpus; it owns all it refers to.
 struct Chain {
     ChainShape shape;
@@ -68,7 +80,9 @@ struct Chain {
     LaneBuffer<std::int32_t> ids;
     LaneBuffer<double> values;  // empty: all are 1
     Grammar grammar;
-    Buffer begin, end;  // lanes: 0, or forbidden
+    Buffer reach;  // the rows of Reach
+    std::int64_t reach_count = 0, reach_back = 0;
+    Buffer end;  // lanes: 0, or forbidden
 
     // Of a corpus that is learnt from:
     std::vector<Label> tags;
@@ -87,6 +101,34 @@ struct Chain {
         std::int64_t most = 0;
         for (std::int64_t i = 0; i < sequences(); ++i) most = std::max(most, length(i));
         return most;
+    }
+
+    // What follows from the grammar.
+    void find_paths() {
+        const std::size_t L = std::size_t(shape.labels), P = std::size_t(shape.lanes);
+        const auto lanes_of = [&](const std::vector<std::uint8_t>& flags, Buffer& to) {
+            for (std::size_t l = 0; l < P; ++l) to.push_back(l < L && flags[l] ? 0.0 : forbidden);
+        };
+        end.clear();
+        lanes_of(grammar.final, end);
+        std::vector<std::vector<std::uint8_t>> sets{grammar.first};
+        for (reach_back = -1; reach_back < 0;) {
+            std::vector<std::uint8_t> next(L, 0);
+            for (std::size_t a = 0; a < L; ++a)
+                for (std::size_t b = 0; b < L; ++b) next[b] |= sets.back()[a] && grammar.next[a * L + b];
+            // Sets may come back very late; then all labels count as reached, which is slower and not wrong.
+            if (sets.size() == 4 * L + 64) next.assign(L, 1);
+            const auto same = std::find(sets.begin(), sets.end(), next);
+            if (same != sets.end())
+                reach_back = same - sets.begin();
+            else if (sets.size() > 4 * L + 64)
+                reach_back = std::int64_t(sets.size()) - 1;
+            else
+                sets.push_back(std::move(next));
+        }
+        reach_count = std::int64_t(sets.size());
+        reach.clear();
+        for (const auto& set : sets) lanes_of(set, reach);
     }
 
     // Weights in lanes, with what is forbidden in its place.

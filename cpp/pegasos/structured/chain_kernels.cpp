@@ -29,13 +29,13 @@ template <>
 struct Of<float> {
     using Vec = Floats;
     using Bits = Ints;
-    static constexpr float least_sum = 1e-30f;
+    static constexpr float least_sum = 1e-30f, least_share = 1e-36f;
 };
 template <>
 struct Of<double> {
     using Vec = Doubles;
     using Bits = Longs;
-    static constexpr double least_sum = 1e-280;
+    static constexpr double least_sum = 1e-140, least_share = 1e-140;
 };
 template <class Real>
 using VecOf = typename Of<Real>::Vec;
@@ -51,6 +51,10 @@ inline void store(double* p, Doubles v) { *reinterpret_cast<LooseDoubles*>(p) = 
 template <class V>
 V most(V a, V b) {
     return a < b ? b : a;
+}
+template <class V>
+V least(V a, V b) {
+    return a < b ? a : b;
 }
 template <class Real>
 Real total(const Real* p, int lanes) {
@@ -204,20 +208,27 @@ void product(const Real* from, const Real* M, int labels, int lanes, Real* out) 
 
 // With e_t = exp(s_t − max s_t): α_0 = e_0, α_t = e_t · (α_{t-1} exp T), each divided by its sum c_t; β goes back
 // likewise, divided by the same sums, so that α_t β_t are marginals. log Z = Σ_t (max s_t + log c_t) + (tokens − 1) shift.
+//
+// A label whose α is next to nothing may be on the best path all the same, if tokens that follow make up for it, and then
+// its β is as large as its α is small. So α that are too small end the attempt, but for those of labels that no path
+// reaches. Where none is, α_t β_t ≤ 1 keeps β, and what is made of it, within range.
 template <class Real>
-double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real* begin, const Real* end,
-                        int labels, int lanes, int64_t tokens, Real* alpha, Real weight, Real* pairs) {
+double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Reach<Real>& reach,
+                        const Real* end, int labels, int lanes, int64_t tokens, Real* alpha, Real weight,
+                        Real* pairs) {
+    using V = VecOf<Real>;
     double log_z = double(tokens - 1) * T.shift;
-    for (int l = 0; l < lanes; l += width<Real>) {
-        store(scores + l, load(scores + l) + load(begin + l));
-        Real* last = scores + (tokens - 1) * lanes + l;
-        store(last, load(last) + load(end + l));
-    }
     Real* const sums = alpha + tokens * lanes;  // a number a token
     for (int64_t t = 0; t < tokens; ++t) {
         Real *e = scores + t * lanes, *a = alpha + t * lanes;
+        const Real* from = reach.at(t, lanes);
+        const bool last = t + 1 == tokens;
+        for (int l = 0; l < lanes; l += width<Real>) store(e + l, load(e + l) + load(from + l));
+        if (last)
+            for (int l = 0; l < lanes; l += width<Real>) store(e + l, load(e + l) + load(end + l));
         Real high = e[0];
         for (int l = 1; l < labels; ++l) high = e[l] > high ? e[l] : high;
+        if (!(double(high) > no_path)) return std::nan("");
         exponentials(e, lanes, high, e);
         for (int l = labels; l < lanes; ++l) e[l] = 0;
         if (t > 0) {
@@ -229,7 +240,15 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
         const Real sum = total(a, lanes);
         if (!(sum > Of<Real>::least_sum)) return std::nan("");
         sums[t] = sum;
-        for (int l = 0; l < lanes; l += width<Real>) store(a + l, load(a + l) / sum);
+        V smallest =
+            V{} + 1;  // of the labels that are reached: from and end are 0 there, and below −1 elsewhere
+        for (int l = 0; l < lanes; l += width<Real>) {
+            const V share = load(a + l) / sum;
+            store(a + l, share);
+            smallest = least(smallest, share - load(from + l) - (last ? load(end + l) : V{}));
+        }
+        for (int l = 0; l < width<Real>; ++l)
+            if (!(smallest[l] >= Of<Real>::least_share)) return std::nan("");
         log_z += double(high) + std::log(double(sum));
     }
     Real* const beta = sums + tokens;  // lanes
@@ -242,6 +261,7 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
             store(e + l, load(a + l) * load(beta + l));
         }
         if (t == 0) break;
+        const Real* from = reach.at(t - 1, lanes);
         const Real* before = a - lanes;
         for (int i = 0; i < labels; ++i) {
             const Real share = weight * before[i];
@@ -249,6 +269,10 @@ double forward_backward(Real* scores, const ExpTransitions<Real>& T, const Real*
             for (int l = 0; l < lanes; l += width<Real>) store(row + l, load(row + l) + share * load(g + l));
         }
         product(g, T.columns, labels, lanes, beta);
+        for (int l = 0; l < lanes; l += width<Real>) {  // of labels that are not reached, β may be anything
+            const V b = load(beta + l);
+            store(beta + l, load(from + l) < Real(0) ? V{} : b);
+        }
     }
     return log_z;
 }

@@ -27,7 +27,7 @@ struct ChainKernels {
 
     // log Z; `scores` become the marginals of the labels. pairs[a][b] += weight · Σ_t p(y_{t-1} = a, y_t = b) / exp(T[a][b] − shift).
     // NaN where numbers are too small for sums of products; the scores are lost then.
-    double (*forward_backward)(Real* scores, const ExpTransitions<Real>& T, const Real* begin,
+    double (*forward_backward)(Real* scores, const ExpTransitions<Real>& T, const Reach<Real>& reach,
                                const Real* end, int labels, int lanes, std::int64_t tokens, Real* alpha,
                                Real weight, Real* pairs);
 

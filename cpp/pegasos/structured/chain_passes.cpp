@@ -141,7 +141,7 @@ double log_forward_backward(const Chain& chain, Real* scores, const Real* T, int
     const std::size_t labels = std::size_t(L);
     std::vector<double> alpha(std::size_t(tokens) * labels), beta(labels, 0.0), before(labels), terms(labels);
     const auto s = [&](int64_t t, int l) {
-        return double(scores[t * P + l]) + (t == 0 ? chain.begin[l] : 0.0) +
+        return double(scores[t * P + l]) + (t == 0 ? chain.reach[l] : 0.0) +
                (t + 1 == tokens ? chain.end[l] : 0.0);
     };
     for (int l = 0; l < L; ++l) alpha[l] = s(0, l);
@@ -187,9 +187,8 @@ class Sums {
         const int L = chain_.shape.labels, P = chain_.shape.lanes;
         const auto& kernels = chain_kernels<double>();
         kernels.score(W, L, P, chain_.attributes(i), marginals);
-        const double log_z =
-            kernels.forward_backward(marginals, exp_, space.begin.data(), space.end.data(), L, P,
-                                     chain_.length(i), space.alpha.data(), weight, scaled);
+        const double log_z = kernels.forward_backward(marginals, exp_, space.reach, space.end.data(), L, P,
+                                                      chain_.length(i), space.alpha.data(), weight, scaled);
         if (!std::isnan(log_z)) return log_z;
         kernels.score(W, L, P, chain_.attributes(i), marginals);
         return log_forward_backward(chain_, marginals, T_, chain_.length(i), weight, pairs);

@@ -12,9 +12,14 @@ struct ChainSpace {
     ChainSpace(const Chain& chain, std::int64_t tokens)
         : scores(std::size_t(tokens * chain.shape.lanes)),
           alpha(std::size_t(tokens * (chain.shape.lanes + 1) + 2 * chain.shape.lanes)),
-          begin(chain.begin.begin(), chain.begin.end()),
-          end(chain.end.begin(), chain.end.end()) {}
-    LaneBuffer<Real> scores, alpha, begin, end;
+          begin(chain.reach.begin(), chain.reach.end()),
+          end(chain.end.begin(), chain.end.end()),
+          reach{begin.data(), chain.reach_count, chain.reach_back} {}
+    ChainSpace(const ChainSpace&) = delete;
+    ChainSpace& operator=(const ChainSpace&) = delete;
+
+    LaneBuffer<Real> scores, alpha, begin, end;  // the first row of begin is what sequences may begin with
+    Reach<Real> reach;
 };
 
 // Labellings of some sequences, one after the other.

@@ -10,8 +10,9 @@ using std::int64_t;
 
 // Labels of decoded labellings that are kept at most: half a gigabyte.
 constexpr std::size_t most_labels = std::size_t(1) << 28;
-// What projections have shrunk w to before V itself is shrunk.
-constexpr double least_shrunk = 1e-4;
+// What projections have shrunk w to before V itself is shrunk: with a mean earlier, since V times C_t and U, of which it
+// is the difference, are larger than it by as much.
+constexpr double least_shrunk = 1e-4, least_shrunk_with_mean = 1e-2;
 
 }  // namespace
 
@@ -99,8 +100,8 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     for (int k = 0; k < L * P; ++k) T_[k] = double(T[k]) < no_path ? Real(forbidden) : T[k] * Real(scale);
     const auto exp = exp_transitions(chain_, T_.data(), rows_.data(), columns_.data());
     const double own = weight_ ? weight_[i] : 1.0;
-    const double log_z = kernels.forward_backward(s, exp, space_.begin.data(), space_.end.data(), L, P,
-                                                  x.tokens, space_.alpha.data(), Real(own), pairs_.data());
+    const double log_z = kernels.forward_backward(s, exp, space_.reach, space_.end.data(), L, P, x.tokens,
+                                                  space_.alpha.data(), Real(own), pairs_.data());
     if (!std::isnan(log_z)) {
         for (int k = 0; k < L * P; ++k) exact_pairs_[k] += double(pairs_[k]) * double(rows_[k]);
     } else {
@@ -197,18 +198,26 @@ void ChainSteps<Real>::finish_step() {
     if (o_.radius > 0) {
         const double norm = scale() * std::sqrt(std::max(at_.squares, 0.0));
         if (norm > o_.radius) at_.shrunk *= o_.radius / norm;
-        if (at_.shrunk < least_shrunk) {
-            for (Real& v : V_)
-                if (double(v) > no_path) v *= Real(at_.shrunk);
-            at_.squares *= at_.shrunk * at_.shrunk;
-            at_.carried /= at_.shrunk;
-            at_.shrunk = 1.0;
-        }
+        if (at_.shrunk < (U_.empty() ? least_shrunk : least_shrunk_with_mean)) shrink();
     }
     if (U_.empty()) return;
     const double share = o_.mean == ChainMean::window && o_.rule == ChainRule::pegasos ? omega() : 1.0;
     at_.carried += share * scale();
     at_.total += share;
+}
+
+// Shrinks V as projections have shrunk w. U takes over what C_t V is of the mean, so that C_t begins again at 0.
+template <class Real>
+void ChainSteps<Real>::shrink() {
+    for (std::size_t k = 0; k < V_.size(); ++k) {
+        const double v = double(V_[k]);
+        if (v < no_path) continue;
+        if (!U_.empty()) U_[k] = Real(double(U_[k]) - at_.carried * v);
+        V_[k] = Real(v * at_.shrunk);
+    }
+    at_.squares *= at_.shrunk * at_.shrunk;
+    at_.carried = 0.0;
+    at_.shrunk = 1.0;
 }
 
 template <class Real>

@@ -11,7 +11,7 @@
 //   passive-aggressive   w = V, V += min(C, ℓ_i/‖ψ_i‖²) ψ_i(ŷ_i)      Crammer et al. 2006 (PA-I)
 //
 // Scaling w would touch all of it, so that scores are those of V and costs are divided by the scale. The mean of iterates
-// needs no pass either: with C_t = Σ_{j≤t} scale_j it is C_T V − Σ_t C_t (added at t).
+// needs no pass either: with C_t = Σ_{j≤t} scale_j it is C_T V − U, U = Σ_t C_t (added at t).
 #pragma once
 #include <optional>
 
@@ -85,6 +85,7 @@ class ChainSteps {
     double passive_step(std::int64_t i, const Label* y);
     void add(std::int64_t place, double amount);
     void finish_step();
+    void shrink();
 
     const Chain& chain_;
     const double* weight_;  // of each sequence, with mean 1; null: all are 1

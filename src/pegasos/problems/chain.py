@@ -235,6 +235,9 @@ class ChainProblem:
         W = saved(state, name, (self.size,), low=-MAX_FINITE, high=MAX_FINITE)
         if bool(W[-PADDING:].any()):
             raise ValueError(f"state: {name!r} should end in zeros")
+        transitions = W[:-PADDING].reshape(-1, self.labels)[self.sequences.n_attributes :]
+        if bool(transitions[(self.learnt == 0) | (self.grammar.next == 0)].any()):
+            raise ValueError(f"state: {name!r} has numbers for transitions without a weight")  # of another problem
         return W
 
     def digests(self) -> dict[str, str]:
