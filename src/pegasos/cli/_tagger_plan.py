@@ -51,7 +51,8 @@ class TaggerPlan:
         if args.C is not None and args.lam is not None:
             raise ValueError("-c and --lam say the same thing (λ = 1/(C · sentences)); give one of them")
         for name, option in _NO_OPTIONS.items():
-            if getattr(args, name) not in (None, False):
+            value = getattr(args, name)
+            if value is not None and value is not False:  # 0 is given, too
                 raise ValueError(f"{option} does not go with --format conll; leave it out")
         loss = args.loss or "hinge"
         if loss not in _LOSSES:
