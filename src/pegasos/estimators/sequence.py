@@ -160,6 +160,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
     dev_scores_: list[float]
     _encoder: Encoder
     _grammar: Grammar
+    #: How the command line makes attributes of columns, as model files keep it; None where Python made them.
+    template_: object | None = None
     #: The weights as the core wants them; ``coef_`` and ``transitions_`` are parts of it.
     _flat: Array | None = None
 
@@ -284,8 +286,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
             del self.dev_scores_
         self.lam_, self.classes_, self._encoder, self._grammar = problem.lam, classes, encoder, problem.grammar
         self.n_features_in_ = len(encoder)
-        self._flat = W
-        self.coef_, self.transitions_ = self._parts(W, len(encoder), len(classes))
+        self._keep_weights(W)
+        self.template_ = None
         return self
 
     def _problem(
@@ -345,6 +347,11 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         """The weights of attributes and of transitions, which share W's memory."""
         end = attributes * labels
         return W[:end].reshape(attributes, labels), W[end : end + labels * labels].reshape(labels, labels)
+
+    def _keep_weights(self, W: Array) -> None:
+        """Set the weights, of as many attributes and labels as there are."""
+        self.coef_, self.transitions_ = self._parts(W, len(self._encoder), len(self.classes_))
+        self._flat = W
 
     # --- predicting --------------------------------------------------------------------------------------------------
 
