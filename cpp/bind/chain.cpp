@@ -359,7 +359,8 @@ void add_to_planes(ChainPlanesObject& self, Index rows, Labels labels, Vector<do
     check_length(alpha, planes.list.count, "alpha");
     if (unused) check_length(*unused, planes.list.count, "unused");
     for (std::int64_t p = 0; p < planes.list.count; ++p)
-        if (!(alpha.data()[p] >= 0 && alpha.data()[p] <= 1)) throw std::invalid_argument("alpha: 0 … 1");
+        if (!(alpha.data()[p] >= 0 && alpha.data()[p] <= 1 + 1e-9))  // sums of shares round
+            throw std::invalid_argument("alpha: 0 … 1");
     self.planes.add_planes(planes.list, alpha.data(), unused ? unused->data() : nullptr);
 }
 void go_on(ChainPlanesObject& self, std::int64_t passes, std::int64_t at, double gap, double loss) {

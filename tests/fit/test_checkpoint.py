@@ -201,7 +201,10 @@ def test_fits_killed_many_times(nursery, name, tmp_path):
     assert kill_often(nursery, name, tmp_path, kills=25, seed=1 + len(name)) == 25
 
 
-@pytest.mark.parametrize("name", ["pegasos suffix fixed", "sdca ten classes", "cutting_plane"])
+@pytest.mark.parametrize(
+    "name",
+    ["pegasos suffix fixed", "sdca ten classes", "cutting_plane", "sequences block_frank_wolfe", "sequences auto log"],
+)
 def test_a_higher_limit_goes_on_as_if_there_had_been_none_before(name, path):
     straight = killable.outcome(killable.fit(name, warm_start=True, max_iter=40))
     short = killable.fit(name, warm_start=True, max_iter=11, checkpoint=path)
@@ -385,7 +388,8 @@ def test_an_interrupt_leaves_a_checkpoint(name, how, path):
 
 @POSIX
 @pytest.mark.parametrize(
-    "name", ["auto", "sdca", "interior_point three classes", "smoothed_newton three classes", "pegasos"]
+    "name",
+    ["auto", "sdca", "interior_point three classes", "smoothed_newton three classes", "pegasos", "sequences auto"],
 )
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # between open and with, only the collector closes a file

@@ -162,8 +162,8 @@ def test_a_road_that_no_sequence_can_begin_with(gains):
 
 
 def test_a_grammar_whose_labels_take_turns():
-    """Labels that can be reached at every third token alone, and more such cycles than rows for their sets."""
-    cycles = (3, 4, 5)
+    """Labels that can be reached at every third token alone, and more such cycles than their sets are kept for."""
+    cycles = (3, 4, 5, 7)
     labels = sum(cycles)
     grammar = Grammar(np.zeros((labels, labels), np.uint8), np.zeros(labels, np.uint8), np.ones(labels, np.uint8))
     first = 0
@@ -173,7 +173,7 @@ def test_a_grammar_whose_labels_take_turns():
             grammar.next[first + k, first + (k + 1) % length] = 1
         first += length
     rng = np.random.default_rng(0)
-    tokens = 400  # 3 · 4 · 5 = 60 different sets come again and again
+    tokens = 500  # 3 · 4 · 5 · 7 = 420 different sets
     scores = rng.normal(0, 30, (tokens, labels))
     sequences = Sequences(np.array([0, tokens]), np.arange(tokens + 1), np.arange(tokens, dtype=np.int32), None, tokens)
     core = corpus_of(sequences, labels, grammar)

@@ -1,4 +1,4 @@
-"""Solvers of linear chains: iterates against naive ones, bounds against an independent optimum, seeds and weights."""
+"""Solvers of linear chains: iterates against the naive ones, bounds against an independent optimum, weights, seeds."""
 
 from dataclasses import replace
 

@@ -25,25 +25,34 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from pegasos import (
+    LBFGS,
     SDCA,
     SGD,
     SMO,
     SVC,
     SVR,
+    AveragedPerceptron,
+    BlockFrankWolfe,
     CuttingPlane,
     InteriorPoint,
     LinearSVC,
     LinearSVR,
     Norma,
+    PassiveAggressive,
     Pegasos,
+    SequenceSVC,
     SmoothedNewton,
 )
 
 
 @cache
 def data(kind):
-    """Rows and targets: two classes dense or sparse, ten classes, three classes, or numbers."""
+    """Rows and targets: two classes dense or sparse, ten classes, three classes, or numbers; or sequences and tags."""
     rng = np.random.default_rng(7)
+    if kind == "sequences":
+        words = [rng.integers(0, 9, rng.integers(1, 9)) for _ in range(40)]
+        tags = [(word % 3 + (rng.random(len(word)) < 0.3)) % 3 for word in words]
+        return [[[f"w{w}", f"k{w // 2}"] for w in word] for word in words], [tag.tolist() for tag in tags]
     m, n = 300, 12
     X = rng.standard_normal((m, n)) + 0.2
     score = X @ rng.standard_normal((n, 10)) + 2 * rng.standard_normal((m, 10))
@@ -73,8 +82,14 @@ SWITCH = {
 #: Makes kernel machines keep rows of these few in single precision.
 SINGLE = {"pegasos.kernels.gram.MAX_DOUBLE_ROWS": 0}
 
+#: Makes solvers of sequences do these few tokens at a time.
+SHORT = {
+    "pegasos.solvers.structured.chain_steps.CHUNK_TOKENS": 50,
+    "pegasos.solvers.structured.chain_planes.CHUNK_TOKENS": 50,
+}
+
 #: name: data, estimator's parameters, what is patched. Those with "loss" of regression are LinearSVR, those with
-#: "kernel" SVC or, for numbers, SVR.
+#: "kernel" SVC or, for numbers, SVR; those of sequences SequenceSVC.
 FITS = {
     "pegasos": ("two", {"solver": Pegasos(), "max_iter": 60}, {}),
     "pegasos average iid": ("sparse", {"solver": Pegasos(output="average", sampling="iid"), "max_iter": 60}, {}),
@@ -128,6 +143,20 @@ FITS = {
     "svc three classes": ("3", {"kernel": "poly", "coef0": 1.0, "solver": SMO(working_set=32), "tol": 1e-4}, {}),
     "svc limited": ("two", {"kernel": "linear", "solver": SMO(working_set=8), "tol": 1e-9, "max_iter": 300}, {}),
     "svr": ("numbers", {"kernel": "rbf", "gamma": 0.1, "solver": SMO(working_set=16), "tol": 1e-6}, {}),
+    "sequences pegasos": ("sequences", {"solver": Pegasos(output="suffix"), "max_iter": 12}, SHORT),
+    "sequences pegasos projected": (
+        "sequences",
+        {"solver": Pegasos(output="average", t0=0, projection=True, sampling="iid", batch_size=3), "max_iter": 12},
+        SHORT,
+    ),
+    "sequences pegasos log": ("sequences", {"solver": Pegasos(), "loss": "log", "max_iter": 12}, SHORT),
+    "sequences perceptron": ("sequences", {"solver": AveragedPerceptron(), "max_iter": 9}, SHORT),
+    "sequences passive_aggressive": ("sequences", {"solver": PassiveAggressive(), "max_iter": 9}, SHORT),
+    "sequences block_frank_wolfe": ("sequences", {"solver": BlockFrankWolfe(), "max_iter": 14}, SHORT),
+    "sequences cutting_plane": ("sequences", {"solver": CuttingPlane(max_planes=12), "max_iter": 25}, {}),
+    "sequences lbfgs": ("sequences", {"solver": LBFGS(memory=3), "loss": "log", "tol": 1e-9}, {}),
+    "sequences auto": ("sequences", {"solver": "auto", "grammar": "learnt", "tol": 1e-4, "max_iter": 20}, SHORT),
+    "sequences auto log": ("sequences", {"solver": "auto", "loss": "log", "tol": 1e-6, "max_iter": 50}, SHORT),
 }
 REGRESSION = ("huber", "quantile")
 
@@ -138,7 +167,7 @@ def model(name, **changes):
     if "kernel" in how:
         changes = {key: value for key, value in changes.items() if key != "warm_start"}  # they have none
         return (SVR if rows == "numbers" else SVC)(**({"lam": 1e-3} | how | changes))
-    kind = LinearSVR if how.get("loss") in REGRESSION else LinearSVC
+    kind = LinearSVR if how.get("loss") in REGRESSION else SequenceSVC if rows == "sequences" else LinearSVC
     return kind(**({"lam": 1e-3, "tol": 0.0, "random_state": 3} | how | changes))
 
 
@@ -165,13 +194,18 @@ def outcome(fitted):
         *c.primal_per_class,
         *c.dual_per_class,
     ]
-    if isinstance(fitted, SVC | SVR):
+    intercept = getattr(fitted, "intercept_", 0.0)
+    if isinstance(fitted, SequenceSVC):
+        coef = np.concatenate([fitted.coef_.ravel(), fitted.transitions_.ravel()])
+        planes = fitted._last_fit["duals"]
+        duals = np.zeros(0) if planes is None else np.concatenate([np.asarray(part, dtype=float) for part in planes])
+    elif isinstance(fitted, SVC | SVR):
         coef, duals = fitted._dense_coefficients(), np.append(fitted.support_, fitted.n_iter_)
     else:
         coef, duals = fitted.coef_, np.zeros(0) if fitted._last_fit["u"] is None else fitted._last_fit["u"]
     return {
         "coef": coef,
-        "intercept": np.atleast_1d(fitted.intercept_),
+        "intercept": np.atleast_1d(intercept),
         "certificate": np.array(certificate, dtype=float),
         "reason": np.frombuffer(c.reason.encode(), dtype=np.uint8),
         "trace": np.array([[r.epochs, r.primal, r.dual, r.gap, r.relative_gap] for r in fitted.trace_]),

@@ -97,6 +97,11 @@ struct Chain {
     TokenAttributes attributes(std::int64_t i) const {
         return {ids.data(), values.empty() ? nullptr : values.data(), indptr.data() + offsets[i], length(i)};
     }
+    // Of one token; 1 where nothing costs anything.
+    double largest_cost() const {
+        const double most = cost.empty() ? 0.0 : *std::max_element(cost.begin(), cost.end());
+        return most > 0.0 ? most : 1.0;
+    }
     std::int64_t longest() const {
         std::int64_t most = 0;
         for (std::int64_t i = 0; i < sequences(); ++i) most = std::max(most, length(i));

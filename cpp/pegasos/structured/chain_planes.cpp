@@ -14,7 +14,7 @@ constexpr int64_t none = -1;  // the right labelling, which is no plane
 constexpr int max_steps = 200;
 constexpr double left_gap = 0.1;
 
-// Gaps up to this share of 1 + loss are rounding.
+// Gaps up to this share of loss and largest cost are rounding.
 template <class Real>
 constexpr double rounding = sizeof(Real) == 4 ? 1e-6 : 1e-14;
 
@@ -25,6 +25,7 @@ ChainPlanes::ChainPlanes(const Chain& chain, const double* weight, const ChainPl
       weight_(weight),
       o_(options),
       n_(chain.sequences()),
+      cost_scale_(chain.largest_cost()),
       blocks_(std::size_t(n_)),
       local_(chain.ids.size()),
       Wf_(std::size_t(chain.shape.spread_numbers()), 0.0f),
@@ -199,7 +200,7 @@ void ChainPlanes::visit(int64_t i, int64_t next, bool cached, Real* W) {
     }
     const double gap = std::max(best, 0.0) - mean;
     if (!cached) gap_ += weight(i) / o_.total * std::max(gap, 0.0);
-    if (gap > rounding<Real> * (1.0 + std::abs(best))) correct(i, gap, W, h_.data());
+    if (gap > rounding<Real> * (cost_scale_ + std::abs(best))) correct(i, gap, W, h_.data());
     for (int64_t p = 0; p < block.size(); ++p)
         block.unused[p] = block.alpha[p] > 0.0 ? 0.0 : block.unused[p] + (cached ? 0.0 : 1.0);
     if (!cached) drop(i);

@@ -79,6 +79,7 @@ class ChainPlanes {
     const double* weight_;
     ChainPlaneOptions o_;
     std::int64_t n_;
+    double cost_scale_;  // the largest cost
     std::vector<Block> blocks_;
     std::vector<std::int32_t> local_;  // the number of each attribute within its sequence
     std::int64_t most_local_ = 0;

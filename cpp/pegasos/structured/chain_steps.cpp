@@ -13,6 +13,9 @@ constexpr std::size_t most_labels = std::size_t(1) << 28;
 // What projections have shrunk w to before V itself is shrunk: with a mean earlier, since V times C_t and U, of which it
 // is the difference, are larger than it by as much.
 constexpr double least_shrunk = 1e-4, least_shrunk_with_mean = 1e-2;
+// Costs over the scale of w are at most this: above, scores no longer count beside them, and no sum of them may come near
+// what is forbidden.
+constexpr double largest_cost = 1e18;
 
 }  // namespace
 
@@ -27,6 +30,7 @@ ChainSteps<Real>::ChainSteps(const Chain& chain, const double* weight, const Cha
       difference_(options.rule == ChainRule::passive_aggressive ? V_.size() : 0, Real(0)),
       space_(chain, chain.longest()) {
     const std::size_t square = std::size_t(chain.shape.labels) * chain.shape.lanes;
+    cost_scale_ = chain.largest_cost();
     chain.forbid(V_.data() + chain.shape.transitions());
     decoded_.visits.assign(std::size_t(n_), 0.0);
     if (o_.loss == ChainLoss::log) {
@@ -91,7 +95,9 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     if (o_.loss == ChainLoss::hinge) {
         // cost/scale + score of V is (cost + score of w)/scale; at w = 0 the cost alone decides.
         if (scale == 0.0) std::fill_n(s, x.tokens * P, Real(0));
-        if (o_.rule != ChainRule::perceptron) add_costs(chain_, i, Real(scale == 0.0 ? 1.0 : 1.0 / scale), s);
+        if (o_.rule != ChainRule::perceptron)
+            add_costs(chain_, i, Real(scale == 0.0 ? 1.0 : std::min(1.0 / scale, largest_cost / cost_scale_)),
+                      s);
         kernels.decode(s, T, space_.begin.data(), space_.end.data(), L, P, x.tokens, s, y);
         remember(i, y);
         return;

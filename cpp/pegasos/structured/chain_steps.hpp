@@ -91,6 +91,7 @@ class ChainSteps {
     const double* weight_;  // of each sequence, with mean 1; null: all are 1
     ChainStepOptions o_;
     std::int64_t n_;
+    double cost_scale_ = 1.0;  // the largest cost
     ChainProgress at_;
     LaneBuffer<Real> V_, U_, difference_;
     Decoded decoded_;

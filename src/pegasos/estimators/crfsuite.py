@@ -45,7 +45,7 @@ class CrfsuiteParameters(StructuredModel):
             raise ValueError("algorithm and solver say the same thing: give one of them")
 
     def _loss(self) -> Literal["hinge", "log"]:
-        word = self.loss if self.algorithm is None else ALGORITHMS[self.algorithm][0]
+        word = self.loss if self.algorithm is None else ALGORITHMS.get(self.algorithm, (self.loss,))[0]
         return cast(Literal["hinge", "log"], word)
 
     def _solver(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -277,10 +277,11 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
             assert model.W is not None
             return replace(checkpoint, coef=self._parts(model.W.copy(), len(encoder), len(classes))[0])
 
-        look = None if dev is None else lambda model: self.dev_scores_.append(self._dev_score(problem, dev, model))
+        score = None if dev is None else self._dev_score(problem, *dev)
+        look = None if score is None else lambda model: self.dev_scores_.append(score(model))
         result = self._solve(problem, self._method(), tell, self._max_iter(), look)
-        W = result.model.W
-        assert W is not None
+        assert result.model.W is not None
+        W = np.require(result.model.W, requirements="W")  # users may change coef_
         check_weights(W, np.zeros(0))
         if dev is None:
             del self.dev_scores_
@@ -333,13 +334,22 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_dev, y_dev: {error}") from None
 
-    def _dev_score(self, problem: ChainProblem, dev: tuple[Sequences, Array], model: ChainModel) -> float:
-        assert model.W is not None
-        sequences, tags = dev
-        labels, _ = corpus_of(sequences, problem.labels, problem.grammar).tag(model.W, problem.threads)
-        score = float(np.mean(labels == tags)) if len(tags) else 1.0
-        if self.verbose:
-            print(f"   development tokens labelled rightly: {score:.4f}", file=sys.stderr, flush=True)
+    def _dev_score(self, problem: ChainProblem, sequences: Sequences, tags: Array) -> Callable[[ChainModel], float]:
+        """What tries models on the development sequences; ValueError if the grammar allows no labelling of one."""
+        corpus = corpus_of(sequences, problem.labels, problem.grammar)
+        try:
+            self._no_path(sequences, corpus.tag(np.zeros(problem.size), problem.threads)[1])
+        except ValueError as error:
+            raise ValueError(f"X_dev: {error}") from None
+
+        def score(model: ChainModel) -> float:
+            assert model.W is not None
+            labels, _ = corpus.tag(model.W, problem.threads)
+            right = float(np.mean(labels == tags)) if len(tags) else 1.0
+            if self.verbose:
+                print(f"   development tokens labelled rightly: {right:.4f}", file=sys.stderr, flush=True)
+            return right
+
         return score
 
     @staticmethod

@@ -10,6 +10,10 @@ import numpy as np
 from pegasos.rows.views import Array
 
 
+#: The largest cost. Those of a whole sequence stay far below what marks labellings that a grammar forbids.
+MAX_COST = 1e15
+
+
 def label_costs(cost: Any, class_weight: Any, classes: list[Hashable], tags: Array, loss: str) -> Array:
     """Costs of (right label, other label): 1, or as given, times the weight of the right label."""
     labels = len(classes)
@@ -21,7 +25,10 @@ def label_costs(cost: Any, class_weight: Any, classes: list[Hashable], tags: Arr
         costs = _of_pairs(cost, classes, costs)
     elif cost is not None:
         costs = _matrix(cost, labels)
-    return np.ascontiguousarray(costs * _class_weights(class_weight, classes, tags)[:, None])
+    costs = np.ascontiguousarray(costs * _class_weights(class_weight, classes, tags)[:, None])
+    if not float(costs.max(initial=0.0)) <= MAX_COST:
+        raise ValueError(f"costs must be at most {MAX_COST:g}, not {costs.max():g}")
+    return costs
 
 
 def _of_pairs(cost: Mapping[Any, Any], classes: list[Hashable], costs: Array) -> Array:

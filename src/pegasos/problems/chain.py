@@ -137,10 +137,14 @@ class ChainProblem:
         return None if self.weight is None else np.asarray(self.weight * (self.n / self.total))
 
     @cached_property
+    def largest_value(self) -> float:
+        """Of all attributes."""
+        return 1.0 if self.sequences.values is None else float(np.abs(self.sequences.values).max(initial=0.0))
+
+    @property
     def single(self) -> bool:
         """Whether single precision is enough for steps: values, and so scores, stay far from its limits."""
-        largest = 1.0 if self.sequences.values is None else float(np.abs(self.sequences.values).max(initial=0.0))
-        return largest <= 1e6
+        return self.largest_value <= 1e6
 
     # --- what solvers ask --------------------------------------------------------------------------------------------
 

@@ -45,6 +45,8 @@ def grammar_of(wanted: str | Pairs | None, classes: Sequence[Hashable], sequence
         if wanted not in NAMED:
             raise ValueError(f"grammar={wanted!r} is none of {', '.join(NAMED)}{did_you_mean(wanted, NAMED)}")
         grammar = _chunks(classes, _may_follow_bioes if wanted == "bioes" else _may_follow_bio)
+    elif not isinstance(wanted, Iterable):
+        raise TypeError(f"grammar={wanted!r} is neither a name nor a list of pairs of tags")
     else:
         grammar = _of_pairs(wanted, classes)
     _check_tags(grammar, classes, sequences, tags)

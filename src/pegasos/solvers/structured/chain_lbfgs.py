@@ -25,6 +25,9 @@ from pegasos.util.fields import MAX_FINITE, saved
 #: Share of the expected decrease that a step must bring, and how often it is halved: then only rounding is left.
 ARMIJO, MAX_HALVINGS = 1e-4, 30
 
+#: Relative gap below which rounding may be what hinders steps; and why a fit ends that they fail above it.
+ROUNDING_GAP, NO_STEP = 1e-6, "stalled: no step lowers the objective"
+
 #: A step's change of the gradient must be this share of what the regulariser alone explains, or it is rounding.
 CURVATURE = 0.1
 
@@ -58,6 +61,9 @@ class ChainLbfgsEngine(Engine[ChainModel]):
     def advance(self) -> None:
         if self.current is None:
             self.current = self._evaluate(self.W)
+            if not self.current[0] <= float(self.problem.at_zero()[0]):  # a start that is worse than none
+                self.W = np.zeros(self.problem.size)
+                self.current = self._evaluate(self.W)
             return
         value, gradient = self.current
         direction = self._direction(gradient)
@@ -65,8 +71,7 @@ class ChainLbfgsEngine(Engine[ChainModel]):
         if slope >= 0:  # rounding has spoilt the pairs
             self.pairs.clear()
             direction, slope = -gradient, -float(np.vdot(gradient, gradient))
-        # Without pairs the direction has the length of the gradient: a first step that moves the weights by about 1.
-        step = 1.0 if self.pairs else min(1.0 / self.problem.lam, 1.0 / max(float(np.abs(gradient).max()), 1e-300))
+        step = 1.0 if self.pairs else self._first_step(gradient)
         for _ in range(MAX_HALVINGS):
             W = self.W + step * direction
             found = self._evaluate(W)
@@ -74,10 +79,25 @@ class ChainLbfgsEngine(Engine[ChainModel]):
                 break
             step *= 0.5
         else:
-            self.stalled = ROUNDING_REACHED
+            self._without_step()
             return
         self._keep(W - self.W, found[1] - gradient)
         self.W, self.current = W, found
+
+    def _first_step(self, gradient: Array) -> float:
+        """Without pairs the direction is as long as the gradient: a step that moves each use's score by about 1."""
+        length = float(np.abs(gradient).max()) * max(1.0, self.problem.largest_value)
+        return min(1.0 / self.problem.lam, 1.0 / max(length, 1e-300))
+
+    def _without_step(self) -> None:
+        """No step along the direction has lowered the objective: try the gradient itself, then give up."""
+        assert self.current is not None
+        if self.pairs:
+            self.pairs.clear()
+            return
+        value, gradient = self.current
+        near = 0.5 / self.problem.lam * float(np.vdot(gradient, gradient)) <= ROUNDING_GAP * value
+        self.stalled = ROUNDING_REACHED if near else NO_STEP
 
     def _keep(self, s: Array, y: Array) -> None:
         if float(np.vdot(s, y)) > CURVATURE * self.problem.lam * float(np.vdot(s, s)):

@@ -16,11 +16,14 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
 from pegasos.util.fields import MAX_FINITE, saved
 
-#: Relative gap below which steps are taken in double precision.
+#: Gap, relative to objective and largest cost, below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
 
 #: Passes over the planes that are kept after each of decodings, unless the user says how many.
 CACHED_PASSES = 2
+
+#: What sums of shares may be above 1 by rounding.
+ROUNDING = 1e-9
 
 #: Passes after which the first certificate is due at the latest.
 FIRST_CHECK = 16.0
@@ -94,7 +97,7 @@ class ChainPlanesEngine(Engine[ChainModel]):
     def learn(self, bounds: Bounds[ChainModel]) -> None:
         """Take away what rounding has added to the weights; near the optimum it would hide the gap."""
         self.next_check = max(FIRST_CHECK, 2 * self.epochs)
-        if bool((bounds.gap <= SINGLE_GAP * bounds.primal).all()):
+        if bool((bounds.gap <= SINGLE_GAP * (bounds.primal + self.problem.cost.max())).all()):
             self.core.set_double()
         assert bounds.model.W is not None
         self.core.set_weights(bounds.model.W)
@@ -110,7 +113,9 @@ class ChainPlanesEngine(Engine[ChainModel]):
         p = self.problem
         rows = saved(state, "rows", (None,), low=0, high=p.n - 1, whole=True).astype(np.int64)
         labels = saved(state, "labels", (None,), low=0, high=p.labels - 1, whole=True).astype(np.uint16)
-        alpha = saved(state, "alpha", (len(rows),), low=0, high=1)
+        alpha = saved(state, "alpha", (len(rows),), low=0, high=1 + ROUNDING)
+        if bool((np.bincount(rows, weights=alpha, minlength=p.n) > 1 + ROUNDING).any()):
+            raise ValueError("state: the shares of a sequence's labellings add up to more than 1")
         unused = saved(state, "unused", (len(rows),), low=0, high=1e15, whole=True)
         W = p.saved_weights(state, "W")
         passes, at, gap, loss, check, exact = saved(state, "numbers", (6,), low=-1, high=MAX_FINITE).tolist()

@@ -101,7 +101,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes.limit(self.max_planes)  # only now: until here ``point`` needed all planes of the last mixture
         if len(planes):
             planes.mix(p.lam, self._precision())
-            square = float(planes.alpha @ planes.gram @ planes.alpha) / p.lam**2
+            square = float(planes.alpha @ planes.gram @ planes.alpha) / p.lam / p.lam
             self.lower = float(planes.alpha @ planes.heights) - 0.5 * p.lam * square
         else:
             square = 0.0
