@@ -57,7 +57,7 @@ class SequenceAdapter:
     def version(self) -> str:
         return importlib.metadata.version(self.package)
 
-    def settings(self) -> list[Setting]:
+    def settings(self, problem: str) -> list[Setting]:
         """List what is measured."""
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ class PythonCrfsuite(SequenceAdapter):
 
     name, package, module = "python-crfsuite", "python-crfsuite", "pycrfsuite"
 
-    def settings(self) -> list[Setting]:
+    def settings(self, problem: str) -> list[Setting]:
         return _crfsuite_settings()
 
     def passes(self, count: int) -> Setting:
@@ -117,7 +117,7 @@ class SklearnCrfsuite(SequenceAdapter):
 
     name, package, module = "sklearn-crfsuite", "sklearn-crfsuite", "sklearn_crfsuite"
 
-    def settings(self) -> list[Setting]:
+    def settings(self, problem: str) -> list[Setting]:
         return [setting for setting in _crfsuite_settings() if not setting.curve and not setting.slow]
 
     def passes(self, count: int) -> Setting:
@@ -135,7 +135,7 @@ class Chaine(SequenceAdapter):
 
     name, package, module = "chaine", "chaine", "chaine"
 
-    def settings(self) -> list[Setting]:
+    def settings(self, problem: str) -> list[Setting]:
         return [setting for setting in _crfsuite_settings() if not setting.curve]
 
     def passes(self, count: int) -> Setting:
@@ -154,6 +154,10 @@ class Chaine(SequenceAdapter):
         return Fitted(Model(path).predict)
 
 
+#: Passes after which a tagger is about as good as it will be.
+FEW_PASSES = {"conll": 8, "ocr-9": 32, "ocr-1": 64}
+
+
 class Pegasos(SequenceAdapter):
     """This package: passes of Pegasos as a hurried user has them, and certified gaps."""
 
@@ -164,23 +168,33 @@ class Pegasos(SequenceAdapter):
 
         return hasattr(pegasos, "SequenceSVC")
 
-    def settings(self) -> list[Setting]:
+    def version(self) -> str:
+        import pegasos
+
+        return pegasos.__version__
+
+    def settings(self, problem: str) -> list[Setting]:
+        few = FEW_PASSES[problem]
         return [
-            Setting({"solver": "pegasos", "max_iter": 8}),
+            self.passes(few),
             Setting({"tol": 1e-2}),
-            *(Setting({"solver": "pegasos", "max_iter": n}, curve=True) for n in (1, 2, 4, 16, 32, 64)),
+            *(Setting(self.passes(n).options, curve=True) for n in (1, 2, 4, 8, 16, 32, 64) if n != few),
             *(Setting({"tol": tol}, curve=True) for tol in (1e-1, 3e-2, 1e-3)),
         ]
 
     def passes(self, count: int) -> Setting:
-        return Setting({"solver": "pegasos", "max_iter": count})
+        return Setting({"solver": "pegasos", "output": "suffix", "max_iter": count})
 
     def fit(self, X: Any, y: list[Tags], setting: Setting, C: float, seed: int, folder: Path) -> Fitted:
         from pegasos import SequenceSVC
+        from pegasos.solvers import Pegasos as Steps
 
+        options = dict(setting.options)
+        if "output" in options:
+            options["solver"] = Steps(output=options.pop("output"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # few passes do not converge: that is what is asked for
-            model = SequenceSVC(C=C, random_state=seed, **setting.options).fit(X, y)
+            model = SequenceSVC(C=C, random_state=seed, **options).fit(X, y)
         return Fitted(model.predict, gap=float(model.certificate_.relative_gap))
 
 

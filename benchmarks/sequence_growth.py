@@ -17,7 +17,7 @@ from benchmarks.sequences import Fit, in_child, write_rows
 
 COPIES = (1, 2, 5, 10)
 LABELS = (3, 22, 35, 50)
-FEW, MANY = 2, 6
+FEW, MANY = 2, 10
 
 
 def fit(library: str, copies: int, labels: int, passes: int) -> Fit:

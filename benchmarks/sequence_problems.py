@@ -10,11 +10,12 @@ import lzma
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples.chunking import Columns, Corpus, corpus, read_columns
+from examples.chunking import Corpus, Sentence, corpus, read_sentences
+from pegasos.metrics import entity_scores, token_accuracy
 
 Tags = list[str]
 
@@ -32,30 +33,11 @@ class SequenceProblem:
         """The F1 of chunks by conlleval's rules; NaN where labels are not chunk tags."""
         if self.name.startswith("ocr"):
             return float("nan")
-        return chunk_f1(self.test.y, found)
+        return entity_scores(self.test.y, found).f1
 
     def error(self, found: Sequence[Sequence[str]]) -> float:
         """The share of tokens with a wrong label."""
-        wrong = sum(a != b for y, z in zip(self.test.y, found, strict=True) for a, b in zip(y, z, strict=True))
-        return wrong / sum(map(len, self.test.y))
-
-
-def chunks(tags: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """First token, end and type of every chunk. A chunk starts at B, or at I after O or after another type."""
-    begin, inside = 0, ""
-    for t, tag in enumerate([*tags, "O"]):
-        prefix, _, kind = tag.partition("-")
-        if inside and (prefix in "BO" or kind != inside):
-            yield begin, t, inside
-            inside = ""
-        if prefix != "O" and not inside:
-            begin, inside = t, kind
-
-
-def chunk_f1(truth: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> float:
-    """2 · correct / (chunks that are there + chunks that were found)."""
-    there, seen = ({(i, *chunk) for i, tags in enumerate(y) for chunk in chunks(tags)} for y in (truth, found))
-    return 2 * len(there & seen) / max(1, len(there) + len(seen))
+        return 1 - token_accuracy(self.test.y, found)
 
 
 def _file(name: str) -> Path:
@@ -67,16 +49,14 @@ def _file(name: str) -> Path:
     return path
 
 
-def split_labels(sentences: Sequence[Columns], wanted: int) -> list[Columns]:
+def split_labels(sentences: Sequence[Sentence], wanted: int) -> list[Sentence]:
     """Give the most frequent pairs of chunk tag and part of speech labels of their own, until there are ``wanted``."""
-    chunk_tags = {tag for _, _, tags in sentences for tag in tags}
-    pairs = Counter(pair for _, parts, tags in sentences for pair in zip(parts, tags, strict=True))
-    own = {pair for pair, _ in pairs.most_common(wanted - len(chunk_tags))}
-
-    def label(pair: tuple[str, str]) -> str:
-        return "/".join(reversed(pair)) if pair in own else pair[1]
-
-    return [[words, parts, tuple(map(label, zip(parts, tags, strict=True)))] for words, parts, tags in sentences]
+    pairs = Counter(token[1:] for sentence in sentences for token in sentence)
+    own = {pair for pair, _ in pairs.most_common(wanted - len({tag for _, tag in pairs}))}
+    return [
+        [(word, part, f"{tag}/{part}" if (part, tag) in own else tag) for word, part, tag in sentence]
+        for sentence in sentences
+    ]
 
 
 def conll(seed: int, copies: int = 1, labels: int = 22) -> SequenceProblem:
@@ -85,11 +65,11 @@ def conll(seed: int, copies: int = 1, labels: int = 22) -> SequenceProblem:
     ``copies`` of the training sentences stand one after the other, so that attributes stay as many as they are; fewer
     labels than 22 are B, I and O, more are tags split by part of speech.
     """
-    train, test = (read_columns(_file(f"conll2000.{part}.txt.xz")) for part in ("train", "test"))
+    train, test = (read_sentences(_file(f"conll2000.{part}.txt.xz")) for part in ("train", "test"))
     if labels < 22:
-        train, test = ([[w, p, tuple(tag[0] for tag in tags)] for w, p, tags in part] for part in (train, test))
+        train, test = ([[(*token[:2], token[2][0]) for token in each] for each in part] for part in (train, test))
     elif labels > 22:
-        train, test = split_labels(train, labels), test
+        train = split_labels(train, labels)
     _shuffle(train, seed)
     return SequenceProblem("conll", corpus(train * copies), corpus(test), 0.1)
 

@@ -10,7 +10,6 @@ them. The training file of CoNLL-2000 has 335,677 of them, used 4,055,890 times.
 from __future__ import annotations
 
 import argparse
-import lzma
 import os
 import random
 import time
@@ -18,11 +17,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pegasos import SequenceSVC
+from pegasos.io import read_conll
+from pegasos.metrics import entity_scores
+
 #: What is seen from a token: the words and the tags at these offsets, together.
 WORD_WINDOWS = ((-2,), (-1,), (0,), (1,), (2,), (-1, 0), (0, 1))
 TAG_WINDOWS = ((-2,), (-1,), (0,), (1,), (2,), (-2, -1), (-1, 0), (0, 1), (1, 2), (-2, -1, 0), (-1, 0, 1), (0, 1, 2))
 
-Columns = list[tuple[str, ...]]  # of one sentence: words, parts of speech, chunk tags
+Sentence = list[tuple[str, ...]]  # of tokens: word, part of speech, chunk tag
 
 
 class Corpus(NamedTuple):
@@ -32,19 +35,12 @@ class Corpus(NamedTuple):
     y: list[list[str]]
 
 
-def read_columns(path: str | Path) -> list[Columns]:
-    """The columns of every sentence of a file: a line a token, columns by one space, a blank line between sentences."""
-    sentences: list[list[list[str]]] = [[]]
-    with (lzma.open if str(path).endswith(".xz") else open)(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.rstrip("\n").split(" ")  # not split(): words may hold other kinds of space
-            if fields == [""]:
-                sentences.append([])
-            elif len(fields) != 3:
-                raise ValueError(f"{path}, line {number}: expected word, tag and chunk, got {len(fields)} columns")
-            else:
-                sentences[-1].append(fields)
-    return [list(zip(*sentence, strict=True)) for sentence in sentences if sentence]
+def read_sentences(path: str | Path) -> list[Sentence]:
+    """The sentences of a file with three columns."""
+    found = read_conll(path)
+    if found.n_columns != 3:
+        raise ValueError(f"{path}: expected word, part of speech and chunk tag, got {found.n_columns} columns")
+    return found.sentences
 
 
 def sentence_attributes(words: Sequence[str], tags: Sequence[str]) -> list[list[str]]:
@@ -68,10 +64,11 @@ def sentence_attributes(words: Sequence[str], tags: Sequence[str]) -> list[list[
     return attributes
 
 
-def corpus(sentences: Iterable[Columns]) -> Corpus:
+def corpus(sentences: Iterable[Sentence]) -> Corpus:
     """Attributes and chunk tags of sentences."""
     X, y = [], []
-    for words, tags, chunks in sentences:
+    for sentence in sentences:
+        words, tags, chunks = zip(*sentence, strict=True)
         X.append(sentence_attributes(words, tags))
         y.append(list(chunks))
     return Corpus(X, y)
@@ -93,23 +90,22 @@ WORDS = {
 }
 
 
-def generated(count: int, seed: int) -> list[Columns]:
+def generated(count: int, seed: int) -> list[Sentence]:
     """Random sentences of the small language: subject, verb, object, and now and then a prepositional phrase."""
     draw = random.Random(seed)
 
-    def phrase(kind: str) -> list[tuple[str, str, str]]:
+    def phrase(kind: str) -> Sentence:
         parts = ["IN"] if kind == "PP" else draw.choice(PHRASES[kind]).split()
         return [(draw.choice(WORDS[part].split()), part, f"{'I' if k else 'B'}-{kind}") for k, part in enumerate(parts)]
 
     sentences = []
     for _ in range(count):
         plan = ["NP", "VP", "NP", *draw.choice(([], ["PP", "NP"], ["PP", "NP", "PP", "NP"]))]
-        tokens = [token for kind in plan for token in phrase(kind)] + [(".", ".", "O")]
-        sentences.append(list(zip(*tokens, strict=True)))
+        sentences.append([token for kind in plan for token in phrase(kind)] + [(".", ".", "O")])
     return sentences
 
 
-def data(paths: Sequence[Path]) -> tuple[list[Columns], list[Columns]]:
+def data(paths: Sequence[Path]) -> tuple[list[Sentence], list[Sentence]]:
     """Sentences to train on and to test on."""
     folder = Path(os.environ.get("PEGASOS_DATA", ""))
     known = [folder / f"conll2000.{part}.txt.xz" for part in ("train", "test")]
@@ -119,7 +115,7 @@ def data(paths: Sequence[Path]) -> tuple[list[Columns], list[Columns]]:
         print("No files given, and no CoNLL-2000 in the folder PEGASOS_DATA: generated sentences.")
         return generated(300, seed=0), generated(100, seed=1)
     train, test = paths
-    return read_columns(train), read_columns(test)
+    return read_sentences(train), read_sentences(test)
 
 
 def main() -> None:
@@ -130,9 +126,6 @@ def main() -> None:
     options = parser.parse_args()
     if len(options.files) not in (0, 2):
         parser.error(f"give two files, one to train on and one to test on, or none; got {len(options.files)}")
-
-    from pegasos import SequenceSVC
-    from pegasos.metrics import entity_scores
 
     train, test = (corpus(sentences) for sentences in data(options.files))
     uses = sum(len(token) for sentence in train.X for token in sentence)

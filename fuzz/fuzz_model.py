@@ -40,6 +40,8 @@ def models() -> dict[str, object]:
         "kernel texts": pegasos.SVC(kernel="chi2", decision_function_shape="ovo").fit(csr_matrix(X), list("aabc")),
         "kernel regression": pegasos.SVR(kernel="laplacian", gamma=0.5).fit(np.float32(X), [0.0, 1.0, 0.0, 2.0]),
         "precomputed": pegasos.SVC(kernel="precomputed").fit(np.eye(4), y),
+        "tagger": pegasos.SequenceSVC(grammar=[("a", "b"), ("b", "a")]).fit([["u", "v"], ["v"]], [["a", "b"], ["b"]]),
+        "tagger of columns": pegasos.SequenceSVC(loss="log").fit([np.array(X)], [[1, 2, 0, 1]]),
     }
 
 
@@ -66,8 +68,21 @@ def seeds(folder: Path) -> None:
         write_libsvm(MODELS[name], folder / f"{name}.libsvm")
 
 
+def usable_tagger(model: pegasos.SequenceSVC) -> None:
+    """A labelling is one of its labels, unless its grammar allows none."""
+    tokens = [["u", "w"], ["v"]]
+    rows = [tokens] if model._encoder.kind == "attributes" else [np.ones((2, model.n_features_in_))]
+    with contextlib.suppress(ValueError):
+        assert set(model.predict(rows)[0]) <= set(model.classes_)
+
+
 def usable(model: object) -> None:
     """What every accepted model must do."""
+    data = native.encode(model)
+    assert native.encode(native.decode(BytesIO(data), len(data))) == data
+    if isinstance(model, pegasos.SequenceSVC):
+        usable_tagger(model)
+        return
     row = csr_matrix((1, model.n_features_in_)) if model.n_features_in_ > 1000 else np.ones((1, model.n_features_in_))
     if hasattr(model, "kernel"):
         with contextlib.suppress(
@@ -77,8 +92,6 @@ def usable(model: object) -> None:
     else:
         assert np.isfinite(model._scores(row)).all()
         assert len(model.predict(row)) == 1
-    data = native.encode(model)
-    assert native.encode(native.decode(BytesIO(data), len(data))) == data
 
 
 def binary(data: bytes) -> None:

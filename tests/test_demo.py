@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 
-import processes
 import pytest
-
-import pegasos
+from scripts import EXAMPLES, ROOT, run
 
 pytestmark = pytest.mark.unsanitized
 
-ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples"
 PNG = b"\x89PNG\r\n\x1a\n"
-
-
-def run(script, *arguments, cwd):
-    """Run an example in a child process, warnings being errors, and return what it prints."""
-    command = [sys.executable, "-W", "error", str(EXAMPLES / script), *map(str, arguments)]
-    environment = {**os.environ, "PYTHONIOENCODING": "utf-8", "MPLCONFIGDIR": str(cwd)}
-    done = processes.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_demo(tmp_path):
@@ -87,7 +70,6 @@ def test_small_kernel(tmp_path):
     assert errors[120] <= float(error) + 0.01
 
 
-@pytest.mark.skipif(not hasattr(pegasos, "SequenceSVC"), reason="this build has no SequenceSVC")
 def test_chunking(tmp_path, monkeypatch):
     monkeypatch.delenv("PEGASOS_DATA", raising=False)
     out = run("chunking.py", "--tol", 1e-2, cwd=tmp_path)
@@ -96,7 +78,8 @@ def test_chunking(tmp_path, monkeypatch):
 
 
 def test_every_example_is_tested():
-    tested = set(re.findall(r'run\("(\w+\.py)"', Path(__file__).read_text("utf-8")))
+    tests = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    tested = set(re.findall(r'run\("(\w+\.py)"', tests))
     assert {path.name for path in EXAMPLES.glob("*.py")} == tested
 
 

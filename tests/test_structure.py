@@ -253,6 +253,8 @@ def methods():
         pegasos.SVR,
         pegasos.SparsePath,
         pegasos.SparseSVC,
+        pegasos.SequenceSVC,
+        pegasos.StructuredSVC,
         pegasos.Trace,
     ):
         for name, method in vars(cls).items():
@@ -272,7 +274,17 @@ def test_all_is_sorted_complete_and_true(module):
 
 
 def test_every_parameter_is_documented():
-    for cls in (pegasos.LinearSVC, pegasos.LinearSVR, pegasos.SVC, pegasos.SVR, pegasos.SparseSVC, pegasos.sparsify):
+    for cls in (
+        pegasos.LinearSVC,
+        pegasos.LinearSVR,
+        pegasos.SVC,
+        pegasos.SVR,
+        pegasos.SparseSVC,
+        pegasos.SequenceSVC,
+        pegasos.StructuredSVC,
+        pegasos.PystructOracle,
+        pegasos.sparsify,
+    ):
         doc = inspect.getdoc(cls)
         missing = [p for p in inspect.signature(cls).parameters if not re.search(rf"\b{p}\b", doc)]
         assert not missing

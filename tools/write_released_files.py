@@ -31,6 +31,11 @@ def rows() -> tuple[np.ndarray[Any, Any], dict[str, list[Any]]]:
     return X, {"two": (score > 0.1).astype(int).tolist(), "three": names.tolist(), "real": score.round(3).tolist()}
 
 
+def tokens(X: Any) -> list[list[str]]:
+    """The rows as tokens with a few attributes."""
+    return [[f"{j}:{value:.0f}" for j, value in enumerate(row)] for row in X.tolist()]
+
+
 def models(X: Any, y: dict[str, list[Any]]) -> dict[str, Any]:
     """A fitted estimator for each file."""
     half = len(X) // 2
@@ -50,6 +55,20 @@ def models(X: Any, y: dict[str, list[Any]]) -> dict[str, Any]:
         "svc_stream": kernel,
         "svr": pegasos.SVR(kernel="poly", degree=2, gamma=0.3, coef0=1.0).fit(X, y["real"]),
         "sparse_svc": pegasos.SparseSVC(max_support=5, gamma=0.5).fit(X, y["two"]),
+    }
+
+
+#: Of taggers the rows are sequences of six.
+LENGTHS = [6] * 6
+
+
+def taggers(X: Any, y: dict[str, list[Any]]) -> dict[str, tuple[Any, str]]:
+    """A fitted tagger for each file, and whether its tokens are rows or attributes."""
+    table = {("no", "yes"): 2.0}
+    hinge = pegasos.SequenceSVC(cost=table, grammar="learnt", class_weight={"yes": 2.0}, tol=1e-3)
+    return {
+        "sequence_svc": (hinge.fit(tokens(X), y["three"], lengths=LENGTHS), "attributes"),
+        "sequence_svc_log": (pegasos.SequenceSVC(loss="log").fit(X, y["two"], lengths=LENGTHS), "columns"),
     }
 
 
@@ -76,6 +95,14 @@ def write(folder: Path) -> None:
     for name, model in models(X, y).items():
         pegasos.save(model, folder / f"{name}.model")
         expected["models"][name] = {"predicted": model.predict(X).tolist(), "scores": scores(model, X)}
+    for name, (model, kind) in taggers(X, y).items():
+        pegasos.save(model, folder / f"{name}.model")
+        rows_or_tokens = tokens(X) if kind == "attributes" else X
+        said = {"kind": kind, "tokens": tokens(X), "lengths": LENGTHS}
+        expected["models"][name] = said | {"predicted": model.predict(rows_or_tokens, LENGTHS)}
+        if hasattr(model, "predict_marginals"):
+            marginals = model.predict_marginals(rows_or_tokens, LENGTHS)
+            expected["models"][name]["scores"] = [[list(p.values()) for p in sequence] for sequence in marginals]
     for name, (kind, parameters, target, limit) in FITS.items():
         path = folder / f"{name}.checkpoint"
         with warnings.catch_warnings():

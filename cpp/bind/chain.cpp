@@ -318,10 +318,8 @@ void restore_steps(ChainStepsObject& self, Numbers numbers, Vector<double> V, Ve
     const Decoded d{{rows.data(), rows.data() + rows.shape(0)},
                     {labels.data(), labels.data() + labels.shape(0)},
                     {visits.data(), visits.data() + visits.shape(0)}};
-    self.with([&](auto& s) {
-        s.restore({std::int64_t(epoch), std::int64_t(at), shrunk, squares, carried, total}, V.data(),
-                  U.data(), d);
-    });
+    const ChainProgress progress{std::int64_t(epoch), std::int64_t(at), shrunk, squares, carried, total};
+    self.with([&](auto& s) { s.restore(progress, V.data(), U.data(), d); });
 }
 
 // --- planes ------------------------------------------------------------------------------------------------------
@@ -422,6 +420,7 @@ void register_chain(nb::module_& m) {
         .def_prop_ro("at", [](const ChainPlanesObject& self) { return self.planes.at(); })
         .def_prop_ro("passes", [](const ChainPlanesObject& self) { return self.planes.passes(); })
         .def_prop_ro("exact", [](const ChainPlanesObject& self) { return self.planes.is_double(); })
+        .def_prop_ro("squares", [](const ChainPlanesObject& self) { return self.planes.squares(); })
         .def("weights", &weights_of_planes)
         .def("set_weights", &set_weights, nb::arg("W"))
         .def("set_double", [](ChainPlanesObject& self) { self.planes.set_double(); })

@@ -48,7 +48,14 @@ PEGASOS_DECLARE(v4)
 #endif
 namespace {
 #ifdef PEGASOS_X86_DISPATCH
-const int highest = __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 1;
+// By single features: clang before 16 does not know the names of levels. Processors with AVX2 have what else belongs to
+// level 3.
+const bool level3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+const bool level4 = level3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+const int highest = level4 ? 4 : level3 ? 3 : 1;
 #else
 const int highest = 1;
 #endif

@@ -6,6 +6,7 @@ import pickle
 import stat
 import sys
 import tracemalloc
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import pegasos
-from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos
+from pegasos import SDCA, SGD, LinearSVC, LinearSVR, Norma, Pegasos, SequenceSVC
 from pegasos.io.models import container, native
 from pegasos.io.models import plain as plain_module
 from pegasos.losses import CrammerSinger, Huber, Loss
@@ -344,7 +345,7 @@ def spoilt(**attributes):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR, SVC, SparseSVC, SVR themselves, not for MySVC"),
+        (lambda: MySVC().fit(X, Y), "LinearSVC, LinearSVR, SVC, SparseSVC, SVR, SequenceSVC themselves, not for MySVC"),
         (lambda: make_pipeline(StandardScaler(), LinearSVC()).fit(X, Y), "Pipeline"),
         (lambda: spoilt(loss=MyLoss()), "none of the package's own"),
         (lambda: spoilt(C=-1.0), "C=-1.0 must be a number > 0"),
@@ -705,6 +706,11 @@ def check_scores(model):
     if model.n_features_in_ > 10_000:  # wide ones take long, and show nothing new
         return
     rows = np.ones((2, model.n_features_in_))
+    if isinstance(model, SequenceSVC):
+        rows = rows if model._encoder.kind == "columns" else [["u", "w"], ["v"]]
+        with suppress(ValueError):  # its grammar allows nothing
+            assert set(model.predict([rows])[0]) <= set(model.classes_)
+        return
     if hasattr(model, "feature_names_in_"):
         rows = pd.DataFrame(rows, columns=model.feature_names_in_)
     try:

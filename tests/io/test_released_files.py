@@ -50,6 +50,9 @@ def check_model(folder, name, tmp_path):
     for each in (model, pegasos.load(tmp_path / "again")):
         assert len(each.trace_)
         assert math.isfinite(each.certificate_.primal)
+        if isinstance(each, pegasos.SequenceSVC):
+            check_tagger(each, X, said)
+            continue
         numbers = each.decision_function(X) if hasattr(each, "decision_function") else each.predict(X)
         assert_allclose(numbers, said["scores"], rtol=1e-9, atol=1e-12)
         if hasattr(each, "classes_"):
@@ -61,6 +64,15 @@ def check_model(folder, name, tmp_path):
             assert rows == len(X)
             each.partial_fit(X[:9], target[:9])
             assert each._stream.rows == rows + 9
+
+
+def check_tagger(model, X, said):
+    rows = said["tokens"] if said["kind"] == "attributes" else X
+    assert model.lam_ > 0
+    assert model.predict(rows, said["lengths"]) == said["predicted"]
+    if "scores" in said:
+        marginals = model.predict_marginals(rows, said["lengths"])
+        assert_allclose([[list(p.values()) for p in each] for each in marginals], said["scores"], rtol=1e-9)
 
 
 def check_checkpoint(folder, name, tmp_path, capsys):

@@ -178,6 +178,18 @@ struct Chain {
     }
 };
 
+// Asks for the rows of weights in lanes of the attributes from `from` to `to`. Inlined always: a function that does
+// nothing else looks to GCC like one without effects, and is dropped.
+template <class Real>
+[[gnu::always_inline]] inline void ask_for(const Real* W, int lanes, const TokenAttributes& x,
+                                           std::int64_t from, std::int64_t to) {
+    constexpr int line = 64 / int(sizeof(Real));
+    for (std::int64_t k = from; k < to; ++k)
+        for (int l = 0; l < lanes; l += line) __builtin_prefetch(W + std::int64_t(x.ids[k]) * lanes + l);
+}
+// The attributes of a sequence that are asked for while the one before it is decoded.
+inline constexpr std::int64_t first_attributes = 32;
+
 // ψ = φ(x, gold) − φ(x, y): f(row of the weights, label, amount) for each place where it is not zero; places may come
 // several times.
 template <class F>

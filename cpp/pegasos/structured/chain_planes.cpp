@@ -150,16 +150,20 @@ void ChainPlanes::scores_of(int64_t i, bool cached, const Real* W) {
     if (!cached) return chain_kernels<Real>().score(W, P, P, x, s);
     const Block& block = blocks_[i];
     const Label* gold = chain_.gold(i);
+    touched_.clear();
     for (int64_t t = 0; t < x.tokens; ++t)
         for (int64_t p = 0; p < block.size(); ++p)
             if (block.labels[p * x.tokens + t] != gold[t]) {
-                chain_kernels<Real>().score(W, P, P, {x.ids, x.values, x.indptr + t, 1}, s + t * P);
+                ask_for(W, P, x, x.indptr[t], x.indptr[t + 1]);
+                touched_.push_back(t);
                 break;
             }
+    for (const int64_t t : touched_)
+        chain_kernels<Real>().score(W, P, P, {x.ids, x.values, x.indptr + t, 1}, s + t * P);
 }
 
 template <class Real>
-void ChainPlanes::visit(int64_t i, bool cached, Real* W) {
+void ChainPlanes::visit(int64_t i, int64_t next, bool cached, Real* W) {
     const int L = chain_.shape.labels, P = chain_.shape.lanes;
     const int64_t tokens = chain_.length(i);
     Block& block = blocks_[i];
@@ -169,6 +173,11 @@ void ChainPlanes::visit(int64_t i, bool cached, Real* W) {
     scores_of(i, cached, W);
     double best = 0.0;  // of what is right
     if (!cached) {
+        if (next >= 0) {
+            const TokenAttributes later = chain_.attributes(next);
+            const int64_t from = later.indptr[0], end = later.indptr[later.tokens];
+            ask_for(W, P, later, from, std::min(from + first_attributes, end));
+        }
         std::copy_n(s, tokens * P, with_costs);
         add_costs(chain_, i, Real(1), with_costs);
         Label* y = decoded_.data();
@@ -276,10 +285,11 @@ void ChainPlanes::advance(int64_t tokens, bool cached) {
     for (int64_t done = 0; at_ < n_ && done < tokens; ++at_) {
         const int64_t i = order_[at_];
         if (cached && blocks_[i].alpha.empty()) continue;
+        const int64_t next = at_ + 1 < n_ ? order_[at_ + 1] : none;
         if (double_)
-            visit(i, cached, W_.data());
+            visit(i, next, cached, W_.data());
         else
-            visit(i, cached, Wf_.data());
+            visit(i, next, cached, Wf_.data());
         done += chain_.length(i);
     }
 }
@@ -296,6 +306,22 @@ void ChainPlanes::weights(double* W) const {
         chain_.gather(W_.data(), 1.0, W);
     else
         chain_.gather(Wf_.data(), 1.0, W);
+}
+
+double ChainPlanes::squares() const {
+    const auto sum = [](const auto& W) {
+        double parts[label_block] = {};
+        for (std::size_t k = 0; k < W.size();
+             k += label_block)  // in blocks, so that additions do not wait for each other
+            for (int l = 0; l < label_block; ++l) {
+                const double w = double(W[k + l]);
+                parts[l] += w > no_path ? w * w : 0.0;
+            }
+        double all = 0.0;
+        for (const double part : parts) all += part;
+        return all;
+    };
+    return double_ ? sum(W_) : sum(Wf_);
 }
 
 void ChainPlanes::set_double() {

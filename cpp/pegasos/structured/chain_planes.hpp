@@ -49,6 +49,7 @@ class ChainPlanes {
     void set_weights(const double* W);  // those of the planes: what rounding has added is taken away
     void set_double();                  // from now on in double precision
     bool is_double() const { return double_; }
+    double squares() const;  // ‖w‖²
 
     PlaneTable table() const;
     // Planes of a dual point, added to those that are there; `unused` may be null. The weights stay as they are.
@@ -63,7 +64,7 @@ class ChainPlanes {
         std::int64_t size() const { return std::int64_t(alpha.size()); }
     };
     template <class Real>
-    void visit(std::int64_t i, bool cached, Real* W);
+    void visit(std::int64_t i, std::int64_t next, bool cached, Real* W);  // `next`: the one after it, or −1
     template <class Real>
     void scores_of(std::int64_t i, bool cached, const Real* W);
     template <class Real>
@@ -91,7 +92,7 @@ class ChainPlanes {
     std::vector<Label> decoded_;
     std::vector<double> change_, h_;
     std::vector<std::pair<Label, double>> amounts_;  // of the labels of a token
-    std::vector<std::int64_t> order_;
+    std::vector<std::int64_t> order_, touched_;
     std::int64_t passes_ = 0, at_ = 0;
     double gap_ = 0.0, loss_ = 0.0;
 };

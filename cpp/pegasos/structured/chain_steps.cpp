@@ -16,8 +16,6 @@ constexpr double least_shrunk = 1e-4, least_shrunk_with_mean = 1e-2;
 // Costs over the scale of w are at most this: above, scores no longer count beside them, and no sum of them may come near
 // what is forbidden.
 constexpr double largest_cost = 1e18;
-// Attributes of the next sequence whose weights are asked for while this one is decoded.
-constexpr int64_t first_attributes = 32;
 
 }  // namespace
 
@@ -90,9 +88,8 @@ void ChainSteps<Real>::look_at(int64_t i, int64_t next, Label* y, Real* marginal
     kernels.score(V_.data(), P, P, x, s);
     if (next >= 0) {
         const TokenAttributes later = chain_.attributes(next);
-        const int64_t from = later.indptr[0],
-                      to = std::min(from + first_attributes, later.indptr[later.tokens]);
-        for (int64_t k = from; k < to; ++k) __builtin_prefetch(V_.data() + int64_t(later.ids[k]) * P);
+        const int64_t from = later.indptr[0], end = later.indptr[later.tokens];
+        ask_for(V_.data(), P, later, from, std::min(from + first_attributes, end));
     }
     const Real* T = V_.data() + chain_.shape.transitions();
     if (o_.loss == ChainLoss::hinge) {

@@ -6,19 +6,19 @@ import dataclasses
 import datetime
 import math
 import platform
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import pegasos
 from pegasos.cli._labels import label_text
-from pegasos.losses import Loss
 from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
-from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.arrays import Array, Matrix
 
 if TYPE_CHECKING:
-    from pegasos.cli._models import AnyModel
+    from pegasos.cli._models import AnyModel, SavedModel
+    from pegasos.estimators.sequence import SequenceSVC
     from pegasos.fit.certificate import Certificate
     from pegasos.fit.trace import Checkpoint
     from pegasos.rows.dataset import Dataset
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: Parameters that say nothing about the run: who watched it, and what scikit-learn's signature asks for.
 _LEFT_OUT = """
 callback verbose on_interrupt checkpoint checkpoint_every penalty dual warm_start random_state shrinking probability
+algorithm c1 c2 max_iterations
 """
 _BOUNDS = ("primal", "dual", "gap", "relative_gap")
 
@@ -44,14 +45,14 @@ def entries(X: Matrix | Dataset) -> int:
     return int(X.size if isinstance(X, np.ndarray) else X.nnz)
 
 
-def model(estimator: AnyModel) -> Model:
+def model(estimator: SavedModel) -> Model:
     """Type, parameters and λ of a fitted estimator."""
     given, left_out = estimator.get_params(deep=False), _LEFT_OUT.split()
     parameters = {name: scalar(value) for name, value in given.items() if name not in left_out}
     return Model(type(estimator).__name__, parameters, float(estimator.lam_))
 
 
-def kernel(estimator: AnyModel) -> Kernel | None:
+def kernel(estimator: SavedModel) -> Kernel | None:
     """What a kernel machine came to; None of a linear one."""
     if not hasattr(estimator, "kernel"):
         return None
@@ -65,7 +66,7 @@ def kernel(estimator: AnyModel) -> Kernel | None:
     )
 
 
-def certificate(estimator: AnyModel) -> Outcome:
+def certificate(estimator: SavedModel) -> Outcome:
     """The certificate."""
     c = estimator.certificate_
     return Outcome(
@@ -79,7 +80,7 @@ def certificate(estimator: AnyModel) -> Outcome:
     )
 
 
-def trace(estimator: AnyModel) -> tuple[Point, ...]:
+def trace(estimator: SavedModel) -> tuple[Point, ...]:
     """The checkpoints."""
     return tuple(Point(float(point.epochs), float(point.seconds), **bounds(point)) for point in estimator.trace_)
 
@@ -98,19 +99,46 @@ def features(estimator: AnyModel, names: list[str] | None, *, most: int = 10) ->
         return None
     coef = np.atleast_2d(estimator.coef_)
     labels = [label_text(label) for label in getattr(estimator, "classes_", [""])][-len(coef) :]
-    top = []
-    for label, weights in zip(labels, coef, strict=True):
-        count = min(most, len(weights))
-        # Only the few largest are sorted: there may be millions of columns.
-        high = np.argpartition(-weights, count - 1)[:count]
-        low = np.argpartition(weights, count - 1)[:count]
 
-        def listed(chosen: Array, sign: int, weights: Array = weights) -> tuple[Weight, ...]:
-            order = sorted((j for j in chosen.tolist() if sign * weights[j] > 0), key=lambda j: (-sign * weights[j], j))
-            return tuple(Weight(names[j] if names else f"feature {j + 1}", float(weights[j])) for j in order)
+    def name(j: int) -> str:
+        return names[j] if names else f"feature {j + 1}"
 
-        top.append(TopFeatures(label, listed(high, 1), listed(low, -1)))
-    return Features(int(coef.shape[1]), int(np.any(coef != 0, axis=0).sum()), tuple(top))
+    top = tuple(_top(label, weights, name, most) for label, weights in zip(labels, coef, strict=True))
+    return Features(int(coef.shape[1]), int(np.any(coef != 0, axis=0).sum()), top)
+
+
+def tagger_features(estimator: SequenceSVC, *, most: int = 10) -> Features:
+    """The largest weights of attributes for every label, and those of transitions."""
+    text, offsets = estimator._encoder.arrays()
+    labels = list(map(str, estimator.classes_))
+    count = len(labels)
+
+    def name(j: int) -> str:  # of the few that are shown: there may be millions
+        return bytes(text[offsets[j] : offsets[j + 1]]).decode()
+
+    def transition(j: int) -> str:
+        return f"{labels[j // count]} → {labels[j % count]}"
+
+    coef = estimator.coef_
+    top = tuple(_top(label, np.ascontiguousarray(coef[:, k]), name, most) for k, label in enumerate(labels))
+    between = _top("", estimator.transitions_.ravel(), transition, most)
+    transitions = (*between.positive, *reversed(between.negative))
+    return Features(len(coef), int(np.any(coef != 0, axis=1).sum()), top, transitions)
+
+
+def _top(label: str, weights: Array, name: Callable[[int], str], most: int) -> TopFeatures:
+    """The largest of some weights; only those are sorted."""
+    count = min(most, len(weights))
+    if not count:
+        return TopFeatures(label, (), ())
+    high = np.argpartition(-weights, count - 1)[:count]
+    low = np.argpartition(weights, count - 1)[:count]
+
+    def listed(chosen: Array, sign: int) -> tuple[Weight, ...]:
+        order = sorted((j for j in chosen.tolist() if sign * weights[j] > 0), key=lambda j: (-sign * weights[j], j))
+        return tuple(Weight(name(j), float(weights[j])) for j in order)
+
+    return TopFeatures(label, listed(high, 1), listed(low, -1))
 
 
 def versions() -> dict[str, str]:
@@ -131,7 +159,7 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def spec(thing: Loss | Solver | KernelSolver) -> str:
+def spec(thing: Any) -> str:
     """A solver or loss as the command line writes it: ``pegasos:batch_size=64,projection=true``."""
     defaults = type(thing)()
     said = [
@@ -148,7 +176,7 @@ def _word(value: object) -> str:
 
 def scalar(value: object) -> Scalar:
     """A parameter as JSON can hold it."""
-    if isinstance(value, Loss | Solver | KernelSolver):
+    if dataclasses.is_dataclass(value) and hasattr(value, "name"):  # a loss or a solver
         return spec(value)
     if isinstance(value, dict):
         return ", ".join(f"{label_text(key)}: {item:g}" for key, item in value.items())

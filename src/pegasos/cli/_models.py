@@ -12,12 +12,15 @@ from pegasos.util.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pegasos.estimators.linear import LinearSVC, LinearSVR
+    from pegasos.estimators.sequence import SequenceSVC
     from pegasos.estimators.svc import SVC
     from pegasos.estimators.svr import SVR
     from pegasos.util.arrays import Array
 
-#: An estimator that model files hold.
+#: An estimator of rows.
 AnyModel: TypeAlias = "LinearSVC | LinearSVR | SVC | SVR"
+#: An estimator that model files hold.
+SavedModel: TypeAlias = "AnyModel | SequenceSVC"
 
 _ENDINGS = {
     ".model": "pegasos",
@@ -78,7 +81,7 @@ def kind_of(path: str) -> str | None:
     return None
 
 
-def load(path: str) -> AnyModel:
+def load(path: str) -> SavedModel:
     """The estimator of a model file.
 
     Raises Failure or ValueError naming the file, or OSError.
@@ -91,11 +94,11 @@ def load(path: str) -> AnyModel:
     _startup.import_sklearn()
     from pegasos import io
 
-    model: AnyModel = {"pegasos": io.load, "liblinear": io.read_liblinear, "libsvm": io.read_libsvm}[kind](path)
+    model: SavedModel = {"pegasos": io.load, "liblinear": io.read_liblinear, "libsvm": io.read_libsvm}[kind](path)
     return model
 
 
-def save(model: AnyModel, path: str, form: str, dtype: str | None = None) -> None:
+def save(model: SavedModel, path: str, form: str, dtype: str | None = None) -> None:
     """Write a model: a file whole or not at all, to a device or a pipe as it is. ``dtype``: of numbers in ONNX."""
     special = open_special(path)
     if special is None:
@@ -109,7 +112,7 @@ def save(model: AnyModel, path: str, form: str, dtype: str | None = None) -> Non
         special.write(whole.read_bytes())
 
 
-def _save_file(model: AnyModel, path: str, form: str, dtype: str | None) -> None:
+def _save_file(model: SavedModel, path: str, form: str, dtype: str | None) -> None:
     from pegasos import io
     from pegasos.util.atomic import replace_file
 

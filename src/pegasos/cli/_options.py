@@ -11,9 +11,9 @@ from collections.abc import Collection
 
 #: Parameters whose options are called like them.
 _SAME_NAMES = """
-cache_size checkpoint checkpoint_every class_weight coef0 degree delimiter dtype epsilon format gamma header intercept
-kernel lam loss max_iter max_support max_time memory n_features sample_weight solver target text_target tol variant
-zero_based
+cache_size checkpoint checkpoint_every class_weight coef0 comments degree delimiter dtype encoding epsilon format gamma
+grammar header intercept kernel lam loss max_iter max_support max_time memory n_features sample_weight solver target
+text_target tol variant zero_based
 """
 #: All parameters, and the options that stand for them.
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME_NAMES.split()} | {

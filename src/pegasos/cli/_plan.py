@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegasos import losses, solvers
 from pegasos.cli import _spec
 from pegasos.cli._labels import label_from_text
-from pegasos.cli._train_arguments import KERNELS
+from pegasos.cli._train_arguments import KERNELS, TAGGER_OPTIONS
 from pegasos.report.record import KERNEL_PARAMETERS
 
 if TYPE_CHECKING:
     from pegasos.cli._models import AnyModel
+
+LabelOf: TypeAlias = Callable[[str], int | float | str]
 
 #: LIBLINEAR's solver types that have no counterpart here, and why.
 _NO_COUNTERPART = {5: "L1 regularisation", 6: "L1 regularisation", 21: "one-class machines"}
@@ -49,6 +52,9 @@ class Plan:
             raise ValueError("-c and --lam say the same thing (λ = 1/(C · rows)); give one of them")
         if args.class_weight and args.regression:
             raise ValueError("class weights are for classes, not for regression")
+        for name in TAGGER_OPTIONS:
+            if getattr(args, name):
+                raise ValueError(f"--{name} is for tagged sentences; add --format conll")
         return cls._of_kernel(args) if args.kernel is not None else cls._of_linear(args)
 
     @classmethod
@@ -71,8 +77,8 @@ class Plan:
         if args.class_weight:
             if regression:
                 raise ValueError("class weights are for classes, not for regression")
-            chosen["class_weight"] = _class_weight(args.class_weight)
-        return cls(regression, _given(chosen), args.seed)
+            chosen["class_weight"] = class_weight(args.class_weight)
+        return cls(regression, given(chosen), args.seed)
 
     @classmethod
     def _of_kernel(cls, args: argparse.Namespace) -> Plan:
@@ -90,8 +96,8 @@ class Plan:
         if args.loss is not None:
             chosen["loss"] = _loss(args)
         if args.class_weight:
-            chosen["class_weight"] = _class_weight(args.class_weight)
-        plan = cls(args.regression, _given(chosen), args.seed, kernel=True)
+            chosen["class_weight"] = class_weight(args.class_weight)
+        plan = cls(args.regression, given(chosen), args.seed, kernel=True)
         known = inspect.signature(plan.kind).parameters
         for name in plan.parameters:
             if name not in known:
@@ -123,7 +129,8 @@ class Plan:
         return model
 
 
-def _given(chosen: dict[str, object]) -> dict[str, object]:
+def given(chosen: dict[str, object]) -> dict[str, object]:
+    """Those parameters that are given; the others have their defaults."""
     return {name: value for name, value in chosen.items() if value is not None}
 
 
@@ -169,7 +176,8 @@ def _intercept(args: argparse.Namespace) -> dict[str, object]:
     return {"intercept": args.intercept}
 
 
-def _class_weight(words: list[str]) -> str | dict[int | float | str, float]:
+def class_weight(words: list[str], label_of: LabelOf = label_from_text) -> str | dict[int | float | str, float]:
+    """Class weights as the command line writes them; ``label_of``: what label a text names."""
     if "balanced" in words:
         if len(words) > 1:
             raise ValueError("--class-weight balanced stands alone")
@@ -183,5 +191,5 @@ def _class_weight(words: list[str]) -> str | dict[int | float | str, float]:
             weight = -1.0
         if not equals or not label or not 0 <= weight < float("inf"):
             raise ValueError(f"class weight {word!r} must be LABEL=W with a number W >= 0 (or -wLABEL W)")
-        found[label_from_text(label)] = weight
+        found[label_of(label)] = weight
     return found

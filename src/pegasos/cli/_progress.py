@@ -34,7 +34,7 @@ class Progress:
         self._stage, self._began = "", time.perf_counter()
         self._thread = threading.Thread(target=self._draw_on, daemon=True)
         self._history: list[tuple[float, float]] = []
-        self._rows, self._tol = 0, 0.0
+        self._rows, self._unit, self._tol = 0, "rows", 0.0
         self._limits: tuple[float | None, float | None] = (None, None)
 
     def __enter__(self) -> Progress:
@@ -69,9 +69,10 @@ class Progress:
                 print(f"pegasos: {remark}", file=self._stream, flush=True)
         self._draw()
 
-    def fitting(self, rows: int, tol: float, max_iter: int | None, max_time: float | None) -> None:
-        """A fit of so many rows begins, with these limits."""
+    def fitting(self, rows: int, tol: float, max_iter: int | None, max_time: float | None, unit: str = "rows") -> None:
+        """A fit of so many rows begins, with these limits; ``unit``: what they are called."""
         self._rows, self._tol, self._limits = rows, tol, (None if max_iter is None else float(max_iter), max_time)
+        self._unit = unit
         self._history.clear()
         self.stage("training")
 
@@ -83,7 +84,7 @@ class Progress:
         speed = self._rows * point.epochs / point.seconds if point.seconds > 0 else 0.0
         parts = [
             f"epoch {point.epochs:.1f}",
-            f"{_short(speed)} rows/s",
+            f"{_short(speed)} {self._unit}/s",
             f"primal {point.primal:.6g}",
             f"dual {point.dual:.6g}",
             f"gap {point.relative_gap:.2e}",

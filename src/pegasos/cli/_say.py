@@ -5,7 +5,7 @@ from __future__ import annotations
 from pegasos.report.record import ClassCount, Confusion, CrossValidation, Evaluation, Kernel
 from pegasos.util.numbers import number, percent, whole
 
-_SHARES = ("accuracy", "balanced_accuracy", "f1_macro")
+_SHARES = ("accuracy", "balanced_accuracy", "f1_macro", "precision", "recall", "f1")
 
 
 def metric(name: str, value: float) -> str:
@@ -16,7 +16,10 @@ def metric(name: str, value: float) -> str:
 def evaluation(found: Evaluation) -> str:
     """The metrics of some rows, in a line."""
     parts = [f"{name.replace('_', ' ')} {metric(name, value)}" for name, value in found.metrics.items()]
-    return f"{found.source}: {', '.join(parts) or 'nothing to measure'} ({whole(found.rows)} rows)"
+    size = f"{whole(found.rows)} rows"
+    if found.sequences is not None:
+        size = f"{whole(found.rows)} tokens in {whole(found.sequences)} sentences"
+    return f"{found.source}: {', '.join(parts) or 'nothing to measure'} ({size})"
 
 
 def cross_validation(found: CrossValidation) -> str:
@@ -32,12 +35,12 @@ def kernel(found: Kernel) -> str:
     return f"{', '.join([f'{found.name} kernel', *parameters])}: {work}"
 
 
-def classes(counts: tuple[ClassCount, ...] | None) -> str:
+def classes(counts: tuple[ClassCount, ...] | None, name: str = "classes") -> str:
     """The classes with their rows, the first few of many."""
     if counts is None:
         return "real targets"
     few = ", ".join(f"{c.label} ({whole(c.rows)})" for c in counts[:8])
-    return f"{len(counts)} classes: {few}{', …' if len(counts) > 8 else ''}"
+    return f"{len(counts)} {name}: {few}{', …' if len(counts) > 8 else ''}"
 
 
 def confusion(found: Confusion) -> str:

@@ -16,12 +16,15 @@ EXAMPLES = """\
   pegasos train big.svm.zst -m big.model --lam 1e-5 --solver pegasos:batch_size=64 --max-time 60
   pegasos train heart.svm -v 5 -q
   pegasos train prices.svm -m prices.model --regression --loss huber:delta=2
-  pegasos train heart.svm -m heart.model --kernel rbf --gamma 0.1 -c 10"""
+  pegasos train heart.svm -m heart.model --kernel rbf --gamma 0.1 -c 10
+  pegasos train chunks.conll -m chunks.model --format conll -c 0.1 --test chunks.t"""
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2")
 #: What --loss can be; the defaults come first.
 LOSSES = ("hinge", "squared_hinge", "smoothed_hinge", "log", "crammer_singer", "multinomial")
 REGRESSION_LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile")
+#: Options that only --format conll has.
+TAGGER_OPTIONS = ("template", "delimiter", "comments", "encoding", "grammar")
 INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search", "none")
 
 
@@ -33,6 +36,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
     _kernel(parser.add_argument_group("kernel machines").add_argument)
     _solver(parser.add_argument_group("the solver").add_argument)
     kind.add_width(kind.add_reading(parser))
+    _tagging(parser.add_argument_group("tagged sentences (--format conll)").add_argument)
     group = parser.add_argument_group("judging and recording")
     _judging(group.add_argument)
     kind.add_talking(group, json="the run record")
@@ -48,7 +52,8 @@ def _problem(add: Add) -> None:
     add(
         "--loss",
         metavar="LOSS",
-        help=f"{_choice(LOSSES)}; with --regression {_choice(REGRESSION_LOSSES)}. Parameters: huber:delta=2",
+        help=f"{_choice(LOSSES)}; with --regression {_choice(REGRESSION_LOSSES)}; with --format conll hinge "
+        "(default), log. Parameters: huber:delta=2",
     )
     add("--regression", action="store_true", help="real targets in place of classes")
     add(
@@ -103,14 +108,16 @@ def _solver(add: Add) -> None:
         default="auto",
         help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, norma, sgd. "
         "Parameters: pegasos:batch_size=64,projection=true. "
-        "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem",
+        "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem. "
+        "With --format conll: auto, pegasos, block_frank_wolfe, cutting_plane, lbfgs, passive_aggressive, "
+        "averaged_perceptron",
     )
     add(
         "-e",
         "--tol",
         metavar="TOL",
         type=kind.not_negative,
-        help="stop when the gap is at most TOL times the objective (default 0.001)",
+        help="stop when the gap is at most TOL times the objective (default 0.001; of taggers 0.01)",
     )
     add(
         "--max-iter",
@@ -135,6 +142,30 @@ def _solver(add: Add) -> None:
     )
 
 
+def _tagging(add: Add) -> None:
+    add(
+        "--template",
+        metavar="FILE",
+        help="which columns make the attributes of a token, as CRF++ writes it (default: words and all other columns "
+        "of two tokens to either side)",
+    )
+    add("--delimiter", metavar="CHAR", help="what separates columns, or tab (default: any run of spaces and tabs)")
+    add(
+        "--comments",
+        action="append",
+        default=[],
+        metavar="PREFIX",
+        help="leave out lines that begin so; can be given several times",
+    )
+    add("--encoding", metavar="NAME", help="of DATA (default utf-8)")
+    add(
+        "--grammar",
+        metavar="GRAMMAR",
+        help="which tags may follow each other: learnt (what DATA have), bio, bioes, or a file with two tags a line; "
+        "<s> TAG may begin a sentence, TAG </s> end it",
+    )
+
+
 def _judging(add: Add) -> None:
     add(
         "-v",
@@ -150,6 +181,7 @@ def _judging(add: Add) -> None:
     add("--feature-names", metavar="FILE", help="a name for each feature, one a line")
     add(
         "--format",
-        choices=kind.FORMATS,
-        help="format of MODEL (default: pegasos, or by its ending .liblinear, .libsvm, .onnx)",
+        choices=(*kind.FORMATS, "conll"),
+        help="format of MODEL (default: pegasos, or by its ending .liblinear, .libsvm, .onnx); "
+        "conll: DATA are tagged sentences in columns, and the model is a tagger",
     )

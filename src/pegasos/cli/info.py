@@ -12,6 +12,7 @@ from pegasos.cli import _models
 from pegasos.cli._exit import OK
 
 if TYPE_CHECKING:
+    from pegasos.cli._models import AnyModel, SavedModel
     from pegasos.estimators.svc import SVC
     from pegasos.estimators.svr import SVR
 
@@ -47,14 +48,31 @@ def _facts(args: argparse.Namespace) -> Facts:
 def _model(path: str) -> Facts:
     form = _models.kind_of(path)
     model = _models.load(path)
+    from pegasos.cli import _tagger
+    from pegasos.estimators.sequence import SequenceSVC
+
+    facts: Facts = {"kind": f"{form} model", "estimator": type(model).__name__}
+    if isinstance(model, SequenceSVC):
+        return facts | _tagger.facts(model) | _certificate(model) | _tagger.top(model)
+    return facts | _row_model(model) | _certificate(model) | _weights(model)
+
+
+def _row_model(model: AnyModel) -> Facts:
     from pegasos.cli import _describe
     from pegasos.cli._labels import label_text
 
-    facts: Facts = {"kind": f"{form} model", "estimator": type(model).__name__}
-    facts |= _kernel(model) if hasattr(model, "kernel") else {"loss": _describe.scalar(model.loss)}
+    facts: Facts = _kernel(model) if hasattr(model, "kernel") else {"loss": _describe.scalar(model.loss)}
     facts["features"] = int(model.n_features_in_)
     if hasattr(model, "classes_"):
         facts["classes"] = [label_text(label) for label in model.classes_]
+    return facts
+
+
+def _certificate(model: SavedModel) -> Facts:
+    """What is known of the fit."""
+    from pegasos.cli import _describe
+
+    facts: Facts = {}
     if (certificate := getattr(model, "certificate_", None)) is not None:
         if hasattr(model, "lam_"):  # a SparseSVC of an earlier version need not have it
             facts["lambda"] = float(model.lam_)
@@ -66,6 +84,14 @@ def _model(path: str) -> Facts:
         if certificate.restricted_gap is not None:
             facts["restricted gap"] = _describe.finite(certificate.restricted_gap)
         facts |= {"epochs": float(certificate.epochs), "seconds": float(certificate.seconds)}
+    return facts
+
+
+def _weights(model: AnyModel) -> Facts:
+    """Names of the columns, and the largest weights."""
+    from pegasos.cli import _describe
+
+    facts: Facts = {}
     if (names := getattr(model, "feature_names_in_", None)) is not None:
         facts["names"] = list(names)
     features = _describe.features(model, None if names is None else list(names), most=5)
@@ -100,6 +126,8 @@ def _run(path: str) -> Facts:
     run = run_record.read(Path(path))
     facts: Facts = {"kind": "run record", "name": run.name, "created": run.created}
     facts |= {"estimator": run.model.type, "lambda": run.model.lam, "data": run.data.source, "rows": run.data.rows}
+    if run.data.sequences is not None:
+        facts["sequences"] = run.data.sequences
     if run.kernel is not None:
         facts |= {"kernel": run.kernel.name, "support vectors": run.kernel.support_vectors}
     facts |= {"relative gap": run.certificate.relative_gap, "converged": run.certificate.converged}

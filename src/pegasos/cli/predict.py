@@ -24,9 +24,12 @@ def run(args: argparse.Namespace) -> int:
     with Progress(quiet=args.quiet) as progress:
         progress.stage(f"loading {args.model}")
         model = _models.load(args.model)
-        lines = _lines(model, args)
-        from pegasos.cli import _match, _rows
+        from pegasos.cli import _match, _rows, _tagger
+        from pegasos.estimators.sequence import SequenceSVC
 
+        if isinstance(model, SequenceSVC):
+            return _tagger.predict(model, args, progress)
+        lines = _lines(model, args)
         blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
         match, done = _match.Match.with_model(blocks.source, blocks.names, model, progress.say), 0
         with _output.writing(args.output) as file:

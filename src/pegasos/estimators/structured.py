@@ -118,7 +118,8 @@ class StructuredSVC(StructuredModel):
 
     ``predict(w, X)`` of the oracle, or of the predictor, gives :meth:`predict`; ``loss(y, y_hat)``, which returns the
     losses of all rows, gives :meth:`score`. An oracle that is a dataclass has parameters for grid searches:
-    ``oracle__cost``. An oracle without ``bind`` has its rows already: then call ``fit()`` without X and y.
+    ``oracle__cost``. An oracle without ``bind`` has its rows already: then call ``fit()`` without X and y. While a fit
+    runs, BLAS has one thread; threads of the oracle's own are its business.
 
     Every answer is checked: shapes, finite numbers, and that the maximum is at least 0, which the true labelling has.
     The certificate's dual value is a lower bound whatever the oracle does, provided that ψ and Δ are those of a

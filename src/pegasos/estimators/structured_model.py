@@ -67,7 +67,7 @@ class StructuredModel(Estimator):
         result = self._run(problem, solver, tell, max_iter=max_iter, look=look)
         c = result.certificate
         if not (c.converged or c.goal_reached or c.reason in ("interrupted", "stopped by the callback")):
-            warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=5)
+            warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
         self.n_iter_ = int(np.ceil(c.epochs))
         return result

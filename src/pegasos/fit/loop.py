@@ -190,7 +190,9 @@ class _Loop(Generic[M]):
         best = self.best = self._better(Best(bounds.model, bounds.primal))
         self.duals = point.duals if np.isfinite(bounds.dual).all() else None
         gap = np.maximum(best.primal - self.dual, 0.0)
-        small, zero = gap <= self.limits.tol * best.primal, best.primal <= ZERO_OBJECTIVE_SHARE * self._at_zero()
+        with np.errstate(invalid="ignore"):  # tol=0 of an objective that is infinite, or unknown
+            small = gap <= self.limits.tol * best.primal
+        zero = best.primal <= ZERO_OBJECTIVE_SHARE * self._at_zero()
         # A fit that has run away to infinity has an infinite gap, whatever it is compared with.
         self.converged = bool(np.all((small | zero) & np.isfinite(best.primal) & np.isfinite(gap)))
         checkpoint = self._checkpoint(best)

@@ -131,8 +131,8 @@ class OracleProblem:
     # --- what the loop asks ------------------------------------------------------------------------------------------
 
     def at_zero(self) -> Array:
-        """P(0)."""
-        return self._at_zero
+        """P(0); unknown, and infinite, where the oracle is not exact."""
+        return self._at_zero if self.exact else np.array([np.inf])
 
     @cached_property
     def _at_zero(self) -> Array:

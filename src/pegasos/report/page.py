@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pegasos.report import convergence
 from pegasos.report.markup import Child, Markup, join, tag
-from pegasos.report.record import Confusion, Evaluation, Run, TopFeatures, Weight
+from pegasos.report.record import Confusion, Entities, EntityCount, Evaluation, Run, TopFeatures, Weight
 from pegasos.util.numbers import duration, number, percent, whole
 
 _MOST_CLASSES = 24  # a confusion table of more would not be read
@@ -20,6 +20,9 @@ _METRICS = {
     "accuracy": ("accuracy", percent),
     "balanced_accuracy": ("balanced accuracy", percent),
     "f1_macro": ("macro F1", percent),
+    "precision": ("precision", percent),
+    "recall": ("recall", percent),
+    "f1": ("F1", percent),
     "r2": ("R²", number),
     "mean_absolute_error": ("mean absolute error", number),
     "root_mean_squared_error": ("root mean squared error", number),
@@ -66,10 +69,16 @@ def _what(run: Run) -> str:
     data = run.data
     kinds = "regression" if data.classes is None else f"{len(data.classes)} classes"
     how = f"{run.model.parameters.get('loss')} loss" if run.kernel is None else f"{run.kernel.name} kernel"
-    return (
-        f"{run.model.type} with {how} on {whole(data.rows)} rows × "
-        f"{whole(data.columns)} columns ({kinds}), λ = {number(run.model.lam)}."
-    )
+    size = f"{whole(data.rows)} rows × {whole(data.columns)} columns ({kinds})"
+    if data.sequences is not None:
+        size = (
+            f"{_tokens(data.rows, data.sequences)}, {whole(data.columns)} attributes and {len(data.classes or ())} tags"
+        )
+    return f"{run.model.type} with {how} on {size}, λ = {number(run.model.lam)}."
+
+
+def _tokens(tokens: int, sequences: int) -> str:
+    return f"{whole(tokens)} tokens in {whole(sequences)} sequences"
 
 
 def _footer(runs: Sequence[Run]) -> str:
@@ -78,7 +87,7 @@ def _footer(runs: Sequence[Run]) -> str:
 
 
 def _comparison(runs: Sequence[Run]) -> Markup:
-    shown = [name for name in ("accuracy", "r2") if any(run.test and name in run.test.metrics for run in runs)]
+    shown = [name for name in ("accuracy", "f1", "r2") if any(run.test and name in run.test.metrics for run in runs)]
     heads = ["run", "solver", "λ", "objective", "relative gap", "epochs", "time", "state"]
     heads += [f"test {_METRICS[name][0]}" for name in shown]
     rows = []
@@ -183,9 +192,16 @@ def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brie
         return None
     known = [(_METRICS[name][0], _metric(evaluation, name)) for name in _METRICS if name in evaluation.metrics]
     others = [(name, number(value)) for name, value in evaluation.metrics.items() if name not in _METRICS]
-    about = tag("p", f"{whole(evaluation.rows)} rows of ", tag("code", evaluation.source))
+    size = f"{whole(evaluation.rows)} rows"
+    if evaluation.sequences is not None:
+        size = _tokens(evaluation.rows, evaluation.sequences)
+    about = tag("p", f"{size} of ", tag("code", evaluation.source))
     confusion = evaluation.confusion
     details: Child = None
+    if evaluation.entities is not None and evaluation.entities.types:
+        details = _entities(evaluation.entities)
+        if brief:
+            details = tag("details", tag("summary", "Types of entities"), details)
     if confusion is not None and confusion.labels:
         details = [_per_class(confusion), _confusion(confusion)]
         if brief:
@@ -193,11 +209,26 @@ def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brie
     return _section(heading, about, _cards(known + others), details, level=level)
 
 
+def _entities(found: Entities) -> Markup:
+    rows = [
+        _row(each.type or "–", _numbers(whole(each.support), whole(each.found), *_shares(each)))
+        for each in (*found.types, EntityCount("all", found.support, found.found, found.correct))
+    ]
+    heads = ["type", "entities", "found", "precision", "recall", "F1"]
+    return _table("Entities", heads, rows, left=("type",))
+
+
+def _shares(counts: EntityCount) -> Iterator[Markup]:
+    """Precision, recall and F1."""
+    right, true, predicted = counts.correct, counts.support, counts.found
+    for part, total in ((right, predicted), (right, true), (2 * right, true + predicted)):
+        yield _bar(part / total if total else 0.0)
+
+
 def _per_class(confusion: Confusion) -> Markup:
     rows = []
     for label, right, true, predicted in confusion.of_each_class():
-        parts = (right, predicted), (right, true), (2 * right, true + predicted)  # precision, recall, F1
-        shares = (_bar(part / total if total else 0.0) for part, total in parts)
+        shares = _shares(EntityCount(label, true, predicted, right))
         rows.append(_row(label, _numbers(whole(true), *shares)))
     table = _table("Classes", ["class", "rows", "precision", "recall", "F1"], rows, left=("class",))
     if len(rows) <= _MOST_CLASSES:
@@ -268,10 +299,13 @@ def _features(run: Run, level: int) -> Markup | None:
             blocks.append(table)
         else:
             blocks.append(tag("details", tag("summary", f"Class {top.label}"), table, open=k < _MOST_OPEN))
+    if features.transitions:
+        between = _weights(TopFeatures("", features.transitions, ()), "Largest weights of transitions", "transition")
+        blocks.insert(0, between)
     return _section("Top features", tag("p", about), tag("div", blocks, class_="features"), level=level)
 
 
-def _weights(top: TopFeatures) -> Markup:
+def _weights(top: TopFeatures, caption: str = "Largest weights", what: str = "feature") -> Markup:
     largest = max((abs(w.weight) for w in (*top.positive, *top.negative)), default=0.0) or 1.0
 
     def row(w: Weight) -> Markup:
@@ -281,8 +315,8 @@ def _weights(top: TopFeatures) -> Markup:
         return _row(w.feature, tag("td", bar), _numbers(number(w.weight, 3)))
 
     rows = [row(w) for w in (*top.positive, *reversed(top.negative))]
-    caption = f"Weights of class {top.label}" if top.label else "Largest weights"
-    return _table(caption, ["feature", "against · for", "weight"], rows, left=("feature",), kind="weights")
+    caption = f"Weights of class {top.label}" if top.label else caption
+    return _table(caption, [what, "against · for", "weight"], rows, left=(what,), kind="weights")
 
 
 def _configuration(run: Run, level: int) -> Markup:
@@ -293,6 +327,7 @@ def _configuration(run: Run, level: int) -> Markup:
     parameters = [_row(key, tag("td", str(value))) for key, value in values.items()]
     facts = [
         ("source", run.data.source),
+        *([] if run.data.sequences is None else [("sequences", whole(run.data.sequences))]),
         ("rows", whole(run.data.rows)),
         ("columns", whole(run.data.columns)),
         ("stored entries", whole(run.data.entries)),

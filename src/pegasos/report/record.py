@@ -29,6 +29,9 @@ KERNEL_PARAMETERS = {
     "coef0": ("poly", "sigmoid"),
 }
 
+#: Parameters that say which problem is solved.
+_CHOSEN = ("loss", "epsilon", "multi_class", "class_weight", "cost", "grammar", "all_possible_transitions")
+
 
 @dataclass(frozen=True)
 class ClassCount:
@@ -40,13 +43,14 @@ class ClassCount:
 
 @dataclass(frozen=True)
 class Data:
-    """What was trained on; ``classes`` is None for regression."""
+    """What was trained on; ``classes`` is None for regression. Rows of a tagger are tokens, its columns attributes."""
 
     source: str
     rows: int
     columns: int
     entries: int
     classes: tuple[ClassCount, ...] | None
+    sequences: int | None = None
 
 
 @dataclass(frozen=True)
@@ -122,13 +126,44 @@ class Confusion:
 
 
 @dataclass(frozen=True)
+class EntityCount:
+    """A type of entities: how many there are, were found, and were found rightly."""
+
+    type: str
+    support: int
+    found: int
+    correct: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correct <= min(self.support, self.found):
+            raise ValueError("correct must be a number of entities that there are and that were found")
+
+
+@dataclass(frozen=True)
+class Entities:
+    """The same of all types together, and of each."""
+
+    support: int
+    found: int
+    correct: int
+    types: tuple[EntityCount, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("support", "found", "correct"):
+            if getattr(self, name) != sum(getattr(each, name) for each in self.types):
+                raise ValueError(f"{name} must be the sum over the types")
+
+
+@dataclass(frozen=True)
 class Evaluation:
-    """How good the predictions on some rows are."""
+    """How good the predictions on some rows are. ``sequences``: how many these are of, where rows are tokens."""
 
     source: str
     rows: int
     metrics: dict[str, float]
     confusion: Confusion | None
+    sequences: int | None = None
+    entities: Entities | None = None
 
 
 @dataclass(frozen=True)
@@ -169,11 +204,12 @@ class TopFeatures:
 
 @dataclass(frozen=True)
 class Features:
-    """The weights in short."""
+    """The weights in short; ``transitions``: the largest of a tagger, from label to label."""
 
     total: int
     nonzero: int
     top: tuple[TopFeatures, ...]
+    transitions: tuple[Weight, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,8 +239,8 @@ class Run:
         bias: Scalar = "none"
         if parameters.get("fit_intercept", True):
             bias = parameters.get("intercept_scaling") if parameters.get("intercept") == "feature" else "free"
-        chosen = tuple(parameters.get(key) for key in ("loss", "epsilon", "multi_class", "class_weight"))
-        shape = data.rows, data.columns, data.entries, data.classes
+        chosen = tuple(parameters.get(key) for key in _CHOSEN)
+        shape = data.rows, data.columns, data.entries, data.classes, data.sequences
         kernel = None if self.kernel is None else (self.kernel.name, *self.kernel.parameters().values())
         return (*shape, self.model.type, self.model.lam, bias, chosen, kernel)
 

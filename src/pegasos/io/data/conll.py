@@ -211,6 +211,7 @@ def _check_delimiter(delimiter: str | None) -> None:
 
 def _codec(encoding: str) -> str:
     try:
+        "".encode(encoding)  # codecs that are not of text, such as rot13, are refused here
         return codecs.lookup(encoding).name
     except LookupError:
         raise ValueError(f"encoding={encoding!r} is not known; 'utf-8' and 'latin-1' are") from None

@@ -1,13 +1,17 @@
-"""Class labels in model files: numbers are an array of their own type, texts go into the JSON header."""
+"""Class labels in model files: numbers are an array of their own type, texts go into the JSON header.
+
+The labels of taggers are a list, of any types that JSON has, and go into the header in their order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from pegasos.io.models.container import DTYPES
-from pegasos.io.models.plain import fits
+from pegasos.io.models.plain import Label, fits
 from pegasos.rows.views import Array
 
 #: NumPy pads all texts of an array to the longest: this bounds what a short file can make of that.
@@ -53,3 +57,27 @@ def check_labels(classes: Array | None) -> Array:
     if not bool(np.all(classes[:-1] < classes[1:])):
         raise ValueError("classes_ should be in increasing order, each label once")
     return classes
+
+
+def encode_list(classes: Sequence[Any]) -> dict[str, Any]:
+    """The labels of a tagger as plain data; those of other types than texts, numbers and booleans are refused."""
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    for label in labels:
+        if not fits(label, Label) or label in (np.inf, -np.inf):
+            raise ValueError(
+                f"the label {label!r:.100} of type {type(label).__name__} cannot be saved; a model file holds texts, "
+                "finite numbers and booleans"
+            )
+    return {"dtype": "list", "values": labels}
+
+
+def decode_list(found: Any) -> list[Label]:
+    """The labels of a tagger out of plain data: one or more, each once."""
+    if not isinstance(found, dict) or set(found) != {"dtype", "values"} or found["dtype"] != "list":
+        raise ValueError("classes should have dtype 'list' and values, and nothing else")
+    labels: list[Label] = found["values"]
+    if not fits(labels, tuple[Label, ...]) or not labels:
+        raise ValueError("classes should have texts, numbers or booleans as values")
+    if len(set(labels)) < len(labels):
+        raise ValueError("classes should have each label once")
+    return labels

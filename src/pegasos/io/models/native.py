@@ -2,7 +2,7 @@
 
 A file holds the parameters as plain data, the weights or support vectors, the labels, feature names, certificate and
 trace, and what ``partial_fit`` needs to go on. Which arrays an estimator has, with their types and shapes, is one entry
-of ``LAYOUTS``; those of kernel machines are in ``support.py``.
+of ``LAYOUTS``; those of kernel machines are in ``support.py``, those of taggers in ``tagger.py``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from pegasos.estimators.linear import LinearSVC, LinearSVR
+from pegasos.estimators.sequence import SequenceSVC
 from pegasos.estimators.svc import SVC
 from pegasos.estimators.svr import SVR
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.trace import UNNAMED_COLUMNS, Trace
 from pegasos.io.models import stream as streams
 from pegasos.io.models import support as support_arrays
+from pegasos.io.models import tagger as tagger_arrays
 from pegasos.io.models.checks import Rule, as_array, check_names, checked_array, whole
 from pegasos.io.models.container import pack, unpack
 from pegasos.io.models.labels import check_labels, decode_labels, encode_labels
@@ -46,7 +48,13 @@ class Layout:
     scalars: Mapping[str, type] = field(default_factory=lambda: {"n_iter_": int})
     classifier: bool = False
     kernel: bool = False
+    tagger: bool = False
     records: Mapping[str, type] = field(default_factory=lambda: {"certificate": Certificate})
+
+    @property
+    def streams(self) -> bool:
+        """Whether the file has an entry of its own for what ``partial_fit`` needs."""
+        return not (self.kernel or self.tagger)
 
     def check(self, estimator: Any) -> None:
         """Refuse parameters that ``fit`` would refuse."""
@@ -84,11 +92,12 @@ LAYOUTS = {
         records={"certificate": Certificate, "guarantee": Guarantee},
     ),
     "SVR": Layout(SVR, {}, {"fit_status_": int, "n_kernel_evaluations_": int, "n_iter_": int}, kernel=True),
+    "SequenceSVC": Layout(SequenceSVC, {}, {"n_iter_": int, "lam_": float}, tagger=True),
 }
 
 #: What the JSON header has, and what it may have.
 NEEDED_KEYS = {"format", "version", "estimator", "parameters", "n_features", "scalars"}
-OPTIONAL_KEYS = {"feature_names", "classes", "certificate", "guarantee", "trace", "stream", "kernel"}
+OPTIONAL_KEYS = {"feature_names", "classes", "certificate", "guarantee", "trace", "stream", "kernel", "tagger"}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -102,8 +111,9 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : LinearSVC, LinearSVR, SVC or SVR
-        Fitted. A kernel that is a function cannot be saved: it is code.
+    estimator : LinearSVC, LinearSVR, SVC, SVR, SparseSVC or SequenceSVC
+        Fitted. A kernel that is a function cannot be saved: it is code. The labels of a tagger must be
+        texts, finite numbers or booleans.
     path : str or path
         The file to write; ``.safetensors`` is a good ending.
 
@@ -147,7 +157,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    LinearSVC, LinearSVR, SVC or SVR
+    LinearSVC, LinearSVR, SVC, SVR, SparseSVC or SequenceSVC
         Fitted: it predicts to the same bits, ``fit`` starts afresh, and ``partial_fit`` goes on from its weights, λ and
         count of rows.
 
@@ -202,6 +212,10 @@ def encode(estimator: Any) -> bytes:
     if layout.kernel:
         header["kernel"], support = support_arrays.encode(estimator)
         arrays |= support
+    if layout.tagger:
+        entries, parts = tagger_arrays.encode(estimator)
+        header |= entries
+        arrays |= parts
     if layout.classifier:
         labels = encode_labels(estimator.classes_)
         if isinstance(labels, dict):
@@ -219,7 +233,7 @@ def encode(estimator: Any) -> bytes:
     if (trace := getattr(estimator, "trace_", None)) is not None:
         columns = trace.columns()
         header["trace"], arrays["trace_"] = list(columns), np.column_stack(list(columns.values()))
-    if not layout.kernel and estimator._stream is not None:
+    if layout.streams and estimator._stream is not None:
         header["stream"], sums = streams.encode(estimator._stream)
         arrays |= sums
     try:
@@ -254,11 +268,11 @@ def decode(file: BinaryIO, size: int) -> Any:
     """The estimator in a model file of ``size`` bytes; ValueError says what is wrong with it."""
     header, arrays = unpack(file, size)
     layout = _checked_layout(header)
-    sizes: dict[str, int] = {"features": whole(header, "n_features", low=1)}
+    sizes: dict[str, int] = {"features": whole(header, "n_features", low=0 if layout.tagger else 1)}
     estimator = layout.kind(**decode_parameters(layout.kind, header["parameters"]))
     layout.check(estimator)
     state: dict[str, Any] = {"n_features_in_": sizes["features"]}
-    if "feature_names" in header:
+    if "feature_names" in header and not layout.tagger:
         state["feature_names_in_"] = _feature_names(header["feature_names"], sizes["features"])
     if layout.classifier:
         labels = decode_labels(header["classes"]) if "classes" in header else arrays.pop("classes_", None)
@@ -267,6 +281,8 @@ def decode(file: BinaryIO, size: int) -> Any:
         sizes["outputs"] = 1 if sizes["classes"] == 2 else sizes["classes"]
     if layout.kernel:
         support_arrays.decode(estimator, header.get("kernel"), arrays, sizes)
+    if layout.tagger:
+        tagger_arrays.decode(estimator, header, arrays, sizes)
     for name, rule in layout.arrays.items():
         if not rule.optional or name in arrays:
             state[name] = checked_array(name, arrays.pop(name, None), rule, sizes)
@@ -276,15 +292,17 @@ def decode(file: BinaryIO, size: int) -> Any:
             state[f"{name}_"] = _record(name, kind, header[name])
     if "trace_" in arrays:
         state["trace_"] = _trace(arrays.pop("trace_"), header.get("trace", list(UNNAMED_COLUMNS)))
-    if "stream" in header and not layout.kernel:
+    if "stream" in header and layout.streams:
         estimator._stream = streams.decode(header["stream"], arrays, state.get("trace_"), sizes["features"])
     if (lam := _lam(estimator, state)) is not None:
         state["lam_"] = lam
     own = {
-        "classes": layout.classifier,
+        "feature_names": not layout.tagger,
+        "classes": layout.classifier or layout.tagger,
         "trace": "trace_" in state,
-        "stream": not layout.kernel,
+        "stream": layout.streams,
         "kernel": layout.kernel,
+        "tagger": layout.tagger,
         "guarantee": "guarantee" in layout.records,
     }
     foreign = [name for name, has in own.items() if name in header and not has]

@@ -7,14 +7,18 @@ estimator, solver or loss to say: they check as they are made.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping, Set
 from dataclasses import fields
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pegasos.estimators.base import Estimator
 from pegasos.estimators.nested import Table
+
+#: What a label can be in a model file.
+Label: TypeAlias = bool | int | float | str
 
 #: Parameters that are no part of a model. A callback is code; a checkpoint is a file that the next fit would write, and
 #: a model file must not choose which.
@@ -60,8 +64,8 @@ def encode_parameters(estimator: Any) -> dict[str, Any]:
             )
         if name in table and not isinstance(value, str):
             found[name] = _encode_object(name, value, table[name])
-        elif name == "class_weight" and isinstance(value, dict):
-            found[name] = [[plain(label), plain(weight)] for label, weight in value.items()]
+        elif name in _OF_LABELS:
+            found[name] = _OF_LABELS[name][0](value)
         elif name == "random_state" and isinstance(value, np.random.RandomState | np.random.Generator):
             found[name] = None  # where a generator had got to is no part of a model
         else:
@@ -87,8 +91,8 @@ def decode_parameters(kind: type[Estimator], found: Any) -> dict[str, Any]:
             )
         if name in table:
             result[name] = value if isinstance(value, str) else _decode_object(name, value, table[name])
-        elif name == "class_weight":
-            result[name] = _class_weight(value)
+        elif name in _OF_LABELS:
+            result[name] = _OF_LABELS[name][1](value)
         elif fits(value, hints[name]):
             result[name] = value
         else:
@@ -119,6 +123,15 @@ def _decode_object(name: str, found: Any, table: Table) -> Any:
     return kind(**values)
 
 
+# --- parameters that have labels in them -----------------------------------------------------------------------------
+
+
+def _encode_class_weight(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return [[plain(label), plain(weight)] for label, weight in value.items()]
+    return plain(value)
+
+
 def _class_weight(found: Any) -> Any:
     if found is None or found == "balanced":
         return found
@@ -128,13 +141,70 @@ def _class_weight(found: Any) -> Any:
         )
     weights: dict[Any, float] = {}
     for pair in found:
-        if not isinstance(pair, list) or len(pair) != 2 or not fits(pair[0], bool | int | float | str):
+        if not isinstance(pair, list) or len(pair) != 2 or not fits(pair[0], Label):
             raise ValueError(f"class_weight has {pair!r:.100} in place of a label and its weight")
         label, weight = pair
         if not fits(weight, float) or weight < 0 or label in weights:
             raise ValueError(f"class_weight has {pair!r:.100}: a label comes once, with a number >= 0")
         weights[label] = weight
     return weights
+
+
+def _encode_cost(value: Any) -> Any:
+    """Costs of pairs as triples; a table as its rows."""
+    if isinstance(value, Mapping):
+        if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+            raise ValueError(f"parameter cost={value!r:.100} should have pairs (label, other label)")
+        return {"pairs": [[plain(a), plain(b), plain(price)] for (a, b), price in value.items()]}
+    return value.tolist() if isinstance(value, np.ndarray) else plain(value)
+
+
+def _cost(found: Any) -> Any:
+    if found is None:
+        return None
+    if isinstance(found, dict) and set(found) == {"pairs"} and isinstance(found["pairs"], list):
+        costs: dict[tuple[Any, Any], float] = {}
+        for entry in found["pairs"]:
+            if not isinstance(entry, list) or len(entry) != 3 or not all(fits(label, Label) for label in entry[:2]):
+                raise ValueError(f"cost has {entry!r:.100} in place of two labels and a number")
+            a, b, price = entry
+            if not fits(price, float) or price < 0 or (a, b) in costs:
+                raise ValueError(f"cost has {entry!r:.100}: a pair of labels comes once, with a number >= 0")
+            costs[a, b] = price
+        return costs
+    if not fits(found, tuple[tuple[float, ...], ...]) or any(len(row) != len(found) for row in found):
+        raise ValueError(f"parameter cost={found!r:.100} should be None, a square table of numbers, or pairs of labels")
+    if any(price < 0 for row in found for price in row):
+        raise ValueError("parameter cost has numbers below 0")
+    return np.array(found, dtype=np.float64).reshape(len(found), len(found))
+
+
+def _encode_grammar(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return plain(value)
+    if not isinstance(value, Collection):
+        raise ValueError(f"parameter grammar={value!r:.100} can be read only once, and so cannot be saved; use a list")
+    pairs = sorted(value, key=repr) if isinstance(value, Set) else value  # sets have another order in each process
+    return [plain(pair) for pair in pairs]
+
+
+def _grammar(found: Any) -> Any:
+    if found is None or isinstance(found, str):
+        return found
+    if not isinstance(found, list):
+        raise ValueError(f"parameter grammar={found!r:.100} should be None, a name or pairs of labels")
+    for pair in found:
+        if not isinstance(pair, list) or len(pair) != 2 or not all(fits(label, Label | None) for label in pair):
+            raise ValueError(f"grammar has {pair!r:.100} in place of a pair of labels")
+    return [tuple(pair) for pair in found]
+
+
+#: Parameters that JSON has no form for: how they are written and read.
+_OF_LABELS = {
+    "class_weight": (_encode_class_weight, _class_weight),
+    "cost": (_encode_cost, _cost),
+    "grammar": (_encode_grammar, _grammar),
+}
 
 
 def _readable(hint: Any) -> str:

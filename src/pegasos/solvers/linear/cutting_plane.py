@@ -231,12 +231,14 @@ class CuttingPlane(Solver):
 
     The mean loss is replaced by the maximum of its tangent planes; each iteration adds one, at a point near the best
     weights so far, and solves a small quadratic program. Joachims (2006); Franc & Sonnenburg (2008); Teo et al. (2010).
+    Structured machines (:class:`~pegasos.StructuredSVC`) are cut at the model's minimum, without a line search, which
+    would decode all rows again and again: Joachims, Finley & Yu (2009).
 
     Parameters
     ----------
     max_planes : int, default=200
         Planes kept; the longest unused ones go first. Each takes 8 bytes a column, and a byte a row for the hinge and
-        the ε-insensitive loss, 8 for the others.
+        the ε-insensitive loss, 8 for the others; of a structured machine 16 bytes for each weight that is not zero.
 
     Examples
     --------

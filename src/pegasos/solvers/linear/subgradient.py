@@ -171,7 +171,8 @@ class Pegasos(SubgradientSolver):
 
     With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2, and for
     kernel machines (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) those of its section 4: the same decisions, but
-    kernel values are computed for blocks of rows at a time.
+    kernel values are computed for blocks of rows at a time. For structured machines
+    (:class:`~pegasos.StructuredSVC`) they are those of its Example 5.
 
     Parameters
     ----------
@@ -195,8 +196,8 @@ class Pegasos(SubgradientSolver):
         the mean squared norm of the rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has
         none): the first step then moves a score by about 1. Regressions whose loss has slopes of at most g, but targets
         that spread by s, have R²g/(λs): the first step moves a score by s. A bias that is not regularised then begins
-        at the median of the targets, and moves by s/(g√t). With a number everything is as published: a bias begins at 0
-        and moves by 1/√t.
+        at the median of the targets, and moves by s/(g√t). Structured machines have the number of rows. With a number
+        everything is as published: a bias begins at 0 and moves by 1/√t.
 
     Examples
     --------

@@ -18,8 +18,8 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, Oracle
 from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.solvers.structured.stages import StagedEngine
 
-#: Epochs of Pegasos.
-PEGASOS_EPOCHS = 2
+#: Epochs of Pegasos, and what its relative gap is at least, over the epochs.
+PEGASOS_EPOCHS, PEGASOS_GAP = 2, 0.1
 
 
 @dataclass(frozen=True)
@@ -31,4 +31,4 @@ class OracleAuto(OracleSolver):
     def engine(self, problem: OracleProblem, options: Options) -> Engine[Array]:
         first, second = OraclePegasos(Pegasos()), OracleBlockFrankWolfe(BlockFrankWolfe())
         stages = [lambda: first.engine(problem, options), lambda: second.engine(problem, options)]
-        return StagedEngine(stages, first_epochs=PEGASOS_EPOCHS)
+        return StagedEngine(stages, first_epochs=PEGASOS_EPOCHS, first_gap=PEGASOS_GAP)

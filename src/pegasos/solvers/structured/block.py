@@ -11,7 +11,7 @@ tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -21,15 +21,17 @@ from pegasos.problems.oracle import Plane
 from pegasos.rows.views import Array
 
 #: Steps of the small quadratic program, and how near to its maximum it goes, relative to the gap.
-MAX_STEPS, PRECISION = 10_000, 0.01
+MAX_STEPS, PRECISION = 10_000, 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Block:
     """Planes with their shares; ``unused`` counts the decodings in a row at which a plane had none.
 
-    ψ_p are ``entries`` in ``columns`` from ``begin[p]`` on; one without any has a zero there, so that each is a sum of
-    at least one term.
+    Only those two ever change: other planes make another block, so that a Ctrl-C in between leaves a whole one.
+
+    ψ_p are ``entries`` in ``columns`` from ``begin[p]`` to ``begin[p + 1]``; one without any has a zero there, so that
+    each is a sum of at least one term.
     """
 
     begin: Array
@@ -43,22 +45,21 @@ class Block:
     @classmethod
     def fresh(cls) -> Self:
         """The true labelling alone."""
-        one, none = np.ones(1), np.zeros(1)
-        at = np.zeros(1, dtype=np.int64)
-        return cls(at, at, none, none, np.zeros((1, 1)), one, none)
+        none, columns = np.zeros(1), np.zeros(1, dtype=np.int64)
+        return cls(np.arange(2), columns, none, none, np.zeros((1, 1)), np.ones(1), none)
 
     def __len__(self) -> int:
         return len(self.loss)
 
     def values(self, w: Array) -> Array:
         """h of all planes."""
-        return np.asarray(self.loss - np.add.reduceat(self.entries * w[self.columns], self.begin))
+        return np.asarray(self.loss - np.add.reduceat(self.entries * w[self.columns], self.begin[:-1]))
 
     def with_plane(self, plane: Plane, scratch: Array, alpha: float = 0.0) -> Block:
         """The same with one more plane; ``scratch`` is a vector of zeros, and is one again afterwards."""
         columns, entries = (plane.columns, plane.values) if len(plane.columns) else (self.columns[:1], np.zeros(1))
         scratch[columns] = entries
-        products = np.add.reduceat(self.entries * scratch[self.columns], self.begin)
+        products = np.add.reduceat(self.entries * scratch[self.columns], self.begin[:-1])
         scratch[columns] = 0.0
         count = len(self)
         gram = np.empty((count + 1, count + 1))
@@ -66,7 +67,7 @@ class Block:
         gram[count, :count] = gram[:count, count] = products
         gram[count, count] = float(entries @ entries)
         return Block(
-            np.append(self.begin, len(self.columns)),
+            np.append(self.begin, len(self.columns) + len(columns)),
             np.concatenate([self.columns, columns]),
             np.concatenate([self.entries, entries]),
             np.append(self.loss, plane.loss),
@@ -77,38 +78,35 @@ class Block:
 
     def plane(self, p: int) -> Plane:
         """The p-th."""
-        ends = np.append(self.begin, len(self.columns))
-        here = slice(ends[p], ends[p + 1])
+        here = slice(self.begin[p], self.begin[p + 1])
         stored = self.entries[here] != 0
         return Plane(self.columns[here][stored], self.entries[here][stored], float(self.loss[p]))
 
-    def best_mixture(self, h: Array, s: float, gap: float) -> Array:
-        """The α that is best for this row, to a small part of its gap."""
+    def mix(self, w: Array, h: Array, s: float, gap: float) -> None:
+        """Take the shares that are best for this row, to a small part of its gap, and move w along."""
         H = s * self.gram
         alpha = _core.simplex_qp(H, h + H @ self.alpha, self.alpha, PRECISION * gap, MAX_STEPS)
-        return np.asarray(alpha / alpha.sum())
-
-    def move(self, w: Array, s: float, alpha: Array) -> Block:
-        """The same with other shares; w is moved along."""
-        change = np.repeat(s * (alpha - self.alpha), self.lengths)
-        moved = change != 0
-        np.add.at(w, self.columns[moved], change[moved] * self.entries[moved])
-        return replace(self, alpha=alpha)
+        alpha /= alpha.sum()
+        change = s * (alpha - self.alpha)
+        for p in change.nonzero()[0].tolist():
+            here = slice(self.begin[p], self.begin[p + 1])
+            w[self.columns[here]] += change[p] * self.entries[here]
+        self.alpha = alpha
 
     @property
     def lengths(self) -> Array:
         """The number of entries of each plane."""
-        return np.diff(self.begin, append=len(self.columns))
+        return np.asarray(self.begin[1:] - self.begin[:-1])
 
     def aged(self, most: int) -> Block:
-        """The same after a decoding: planes without a share since ``most`` of them are dropped."""
-        unused = np.where(self.alpha > 0, 0.0, self.unused + 1)
+        """What is left after a decoding: planes without a share since ``most`` of them are dropped."""
+        unused = self.unused = np.where(self.alpha > 0, 0.0, self.unused + 1)
         keep = unused < most
         keep[0] = True
         if keep.all():
-            return replace(self, unused=unused)
+            return self
         entries = np.repeat(keep, self.lengths)
-        begin = np.concatenate([[0], np.cumsum(self.lengths[keep])[:-1]])
+        begin = np.concatenate([[0], np.cumsum(self.lengths[keep])])
         gram = np.ascontiguousarray(self.gram[np.ix_(keep, keep)])
         columns, values = self.columns[entries], self.entries[entries]
         return Block(begin, columns, values, self.loss[keep], gram, self.alpha[keep], unused[keep])

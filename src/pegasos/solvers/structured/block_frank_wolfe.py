@@ -14,7 +14,9 @@ import numpy as np
 
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
+from pegasos.fit.loop import MAX_ROUNDING_GAP
 from pegasos.problems.base import Bounds, Point
+from pegasos.problems.oracle import Plane
 from pegasos.problems.planes import MAX_EXACT, Planes, plane_arrays, planes_of
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array
@@ -26,8 +28,15 @@ from pegasos.util.fields import MAX_FINITE, saved
 #: Rows visited at a time in a pass over the planes that are kept.
 CACHED_ROWS = 256
 
-#: A gap of this share of the values that it is a difference of is rounding.
-ROUNDING = 1e-15
+#: Unless it is said how many passes over the planes that are kept are made: so many at most, and only while the last
+#: one's gap was above this share of that of the decodings.
+MOST_CACHED, WORTHWHILE = 10, 0.25
+
+#: The numbers of a state that are whole, and the others.
+COUNTS, NUMBERS = ("passes", "decoded", "cached", "decodes", "at"), ("gap", "running_gap", "dual", "next_check")
+
+#: What is not above the rest by this share of its loss is no better: rounding.
+NO_BETTER = 1e-15
 
 
 class BlockFrankWolfeEngine(OracleEngine):
@@ -36,33 +45,26 @@ class BlockFrankWolfeEngine(OracleEngine):
     def __init__(self, problem: OracleProblem, *, tol: float, seed: int, method: BlockFrankWolfe) -> None:
         self.problem, self.tol, self.seed, self.method = problem, tol, seed, method
         self.rows = problem.rows
-        self.blocks = [Block.fresh()] * len(self.rows)
+        self.blocks = [Block.fresh() for _ in self.rows]
         self.w, self.scratch = np.zeros(problem.size), np.zeros(problem.size)
         #: s of each row, and its share of the gap.
-        self.unit = problem.c[self.rows] / (problem.lam * problem.total)
-        self.share = problem.c[self.rows] / problem.total
-        self.passes, self.at = 0, 0
-        self.gap, self.dual, self.next_check = 0.0, 0.0, 1.0
+        self.unit = (problem.c[self.rows] / (problem.lam * problem.total)).tolist()
+        self.share = (problem.c[self.rows] / problem.total).tolist()
+        #: Passes of all kinds, those of decodings, and those over planes that are kept since the last of these.
+        self.passes, self.decoded, self.cached = 0, 0, 0
+        self.decodes, self.at = True, 0
+        #: The rows' gaps, summed over the last pass of decodings and over the pass under way.
+        self.gap, self.running_gap = 0.0, 0.0
+        self.dual, self.next_check = 0.0, 1.0
         self.order = self._order()
 
     def _order(self) -> Array:
         return _core.epoch_order(len(self.rows), "permutation", self.seed, self.passes)
 
     @property
-    def _cycle(self) -> int:
-        """Passes from one of decodings to the next."""
-        return 1 + int(self.method.cached_passes)
-
-    @property
-    def _decodes(self) -> bool:
-        """Whether the pass under way is one of decodings."""
-        return self.passes % self._cycle == 0
-
-    @property
     def epochs(self) -> float:
         """Passes of decodings."""
-        done = -(-self.passes // self._cycle)
-        return done + (self.at / len(self.rows) if self._decodes else 0.0)
+        return self.decoded + (self.at / len(self.rows) if self.decodes else 0.0)
 
     def start(self, point: Point[Array]) -> None:
         """Begin with the planes of single rows, their shares scaled by the factor that is best for the dual."""
@@ -83,49 +85,55 @@ class BlockFrankWolfeEngine(OracleEngine):
 
     def advance(self) -> None:
         """Rows that are decoded together, or some rows of a pass over the planes that are kept."""
-        if self._decodes:
-            if self.at == 0:
-                self.gap = 0.0
+        if self.decodes:
             some = self.order[self.at : self.at + int(self.method.batch_size)]
             found = self.problem.decode(self.w, self.rows[some])
             for k, place in enumerate(some.tolist()):
-                block = self.blocks[place]
-                h, plane = block.values(self.w), found.plane(k)
-                value = plane.loss - float(plane.values @ self.w[plane.columns])
-                if value > float(h.max()) + ROUNDING * plane.loss:
-                    block, h = block.with_plane(plane, self.scratch), np.append(h, value)
-                gap = self._improve(place, block, h)
-                self.gap += float(self.share[place]) * gap
+                self._visit(place, found.plane(k))
                 self.blocks[place] = self.blocks[place].aged(int(self.method.unused_passes))
         else:
             some = self.order[self.at : self.at + CACHED_ROWS]
             for place in some.tolist():
-                if len(block := self.blocks[place]) > 1:
-                    self._improve(place, block, block.values(self.w))
+                if len(self.blocks[place]) > 1:
+                    self._visit(place, None)
         self.at += len(some)
         if self.at == len(self.rows):
             self._end_pass()
 
-    def _improve(self, place: int, block: Block, h: Array) -> float:
-        """Mix the planes of a row anew; the gap that it had."""
-        gap = float(h.max() - block.alpha @ h)
-        if gap > ROUNDING * float(block.loss.max()):
-            s = float(self.unit[place])
-            block = block.move(self.w, s, block.best_mixture(h, s, gap))
-        self.blocks[place] = block
-        return gap
+    def _visit(self, place: int, plane: Plane | None) -> None:
+        """Mix the planes of a row anew, with one more if that is above all of them."""
+        block = self.blocks[place]
+        h = block.values(self.w)
+        best = float(h.max())
+        if plane is not None:
+            value = plane.loss - float(plane.values @ self.w[plane.columns])
+            if value > best + NO_BETTER * plane.loss:
+                block = self.blocks[place] = block.with_plane(plane, self.scratch)
+                h, best = np.append(h, value), value
+        gap = best - float(block.alpha @ h)
+        if gap > NO_BETTER * float(block.loss.max()):
+            block.mix(self.w, h, self.unit[place], gap)
+        self.running_gap += self.share[place] * gap
 
     def _end_pass(self) -> None:
-        self.passes, self.at = self.passes + 1, 0
+        """Decode next, unless the planes that are kept have more to give."""
+        asked, enough = self.method.cached_passes, False
+        if self.decodes:
+            self.decoded, self.cached, self.gap = self.decoded + 1, 0, self.running_gap
+        else:
+            self.cached += 1
+            enough = asked is None and self.running_gap <= WORTHWHILE * self.gap
+        self.decodes = enough or self.cached >= int(MOST_CACHED if asked is None else asked)
+        self.passes, self.at, self.running_gap = self.passes + 1, 0, 0.0
         self.order = self._order()
-        if self._decodes:
+        if self.decodes:
             self._refresh()
 
     def _refresh(self) -> None:
         """Make the weights anew from the planes, so that rounding errors do not add up, and the dual value."""
         size, loss = self.problem.size, 0.0
         entries = [np.zeros(0)]
-        for block, unit, share in zip(self.blocks, self.unit.tolist(), self.share.tolist(), strict=True):
+        for block, unit, share in zip(self.blocks, self.unit, self.share, strict=True):
             entries.append(np.repeat(unit * block.alpha, block.lengths) * block.entries)
             loss += share * float(block.alpha @ block.loss)
         columns = np.concatenate([np.zeros(0, dtype=np.int64), *(block.columns for block in self.blocks)])
@@ -133,10 +141,10 @@ class BlockFrankWolfeEngine(OracleEngine):
         self.dual = loss - 0.5 * self.problem.lam * float(self.w @ self.w)
 
     def due(self, tol: float) -> bool:
-        if not self._decodes or self.at or not self.passes:
+        if not self.decodes or self.at or not self.passes:
             return False
         # The rows' gaps are of different times, and too large where the weights have become better since.
-        return self.gap <= tol * (self.dual + self.gap) or self.epochs >= self.next_check
+        return self.gap <= max(tol, MAX_ROUNDING_GAP) * (self.dual + self.gap) or self.epochs >= self.next_check
 
     def learn(self, bounds: Bounds[Array]) -> None:
         self.next_check = 2 * max(self.epochs, 1.0)
@@ -163,8 +171,8 @@ class BlockFrankWolfeEngine(OracleEngine):
             "true": np.array([float(block.alpha[0]) for block in self.blocks]),
             "w": self.w,
         }
-        numbers = {"passes": self.passes, "at": self.at, "gap": self.gap, "dual": self.dual, "check": self.next_check}
-        return arrays | plane_arrays(planes) | {name: np.array([float(x)]) for name, x in numbers.items()}
+        numbers = {name: np.array([float(getattr(self, name))]) for name in (*COUNTS, *NUMBERS)}
+        return arrays | plane_arrays(planes) | numbers
 
     def restore(self, state: dict[str, Any]) -> None:
         planes, count = planes_of(state, self.problem.size), len(self.rows)
@@ -182,9 +190,11 @@ class BlockFrankWolfeEngine(OracleEngine):
             block.unused[1:] = unused[first : first + len(block) - 1]
             first += len(block) - 1
         self.w = saved(state, "w", (self.problem.size,), low=-MAX_FINITE, high=MAX_FINITE)
-        self.passes = int(saved(state, "passes", (1,), low=0, high=1e15, whole=True)[0])
-        self.at = int(saved(state, "at", (1,), low=0, high=count - 1, whole=True)[0])
-        self.gap, self.dual, self.next_check = (float(saved(state, k, (1,))[0]) for k in ("gap", "dual", "check"))
+        for name in COUNTS:
+            most = {"at": count - 1, "decodes": 1}.get(name, 1e15)
+            setattr(self, name, int(saved(state, name, (1,), low=0, high=most, whole=True)[0]))
+        for name in NUMBERS:
+            setattr(self, name, float(saved(state, name, (1,))[0]))
         self.blocks, self.order = blocks, self._order()
 
 
@@ -198,8 +208,10 @@ class BlockFrankWolfe:
 
     Parameters
     ----------
-    cached_passes : int, default=2
-        Passes over the planes that are kept, without any decoding, after each pass of decodings.
+    cached_passes : int or None, default=None
+        Passes over the planes that are kept, without any decoding, after each pass of decodings. None: with an oracle
+        ten at most, and no more once the gap that is left to them is small beside that of the decodings; for sequences,
+        which are decoded fast, 2.
     unused_passes : int, default=3
         A plane that had no share after so many decodings of its row in a row is dropped.
     batch_size : int, default=1
@@ -213,13 +225,13 @@ class BlockFrankWolfe:
     BlockFrankWolfe(cached_passes=1, unused_passes=3, batch_size=1)
     """
 
-    cached_passes: int = 2
+    cached_passes: int | None = None
     unused_passes: int = 3
     batch_size: int = 1
     name: ClassVar[str] = "block_frank_wolfe"
 
     def __post_init__(self) -> None:
-        check_count(self, "cached_passes", 0)
+        check_count(self, "cached_passes", 0, none=True)
         check_count(self, "unused_passes")
         check_count(self, "batch_size")
 

@@ -19,14 +19,14 @@ from pegasos.util.fields import MAX_FINITE, saved
 #: Gap, relative to objective and largest cost, below which steps are taken in double precision.
 SINGLE_GAP = 1e-4
 
-#: The gaps of a pass are those before each visit; by its end the gap is about this share of their sum.
-STALE_SHARE = 0.8
+#: Passes over the planes that are kept after each of decodings, unless the user says how many.
+CACHED_PASSES = 2
 
 #: What sums of shares may be above 1 by rounding.
 ROUNDING = 1e-9
 
 #: Passes after which the first certificate is due at the latest.
-FIRST_CHECK = 8.0
+FIRST_CHECK = 16.0
 
 
 class ChainPlanesEngine(Engine[ChainModel]):
@@ -49,7 +49,8 @@ class ChainPlanesEngine(Engine[ChainModel]):
     @property
     def _cycle(self) -> int:
         """Passes from one of decodings to the next."""
-        return 1 + int(self.method.cached_passes)
+        asked = self.method.cached_passes
+        return 1 + int(CACHED_PASSES if asked is None else asked)
 
     @property
     def _cached(self) -> bool:
@@ -80,10 +81,11 @@ class ChainPlanesEngine(Engine[ChainModel]):
         self.core.advance(CHUNK_TOKENS, passes % self._cycle != 0)
 
     def due(self, tol: float) -> bool:
+        """By the gaps of the last pass, each as it was before the visit: their sum is a little too large by its end."""
         if not self.core.pass_ended or self._cached:
             return False
-        primal = self.core.loss + self.problem.penalty(self.core.weights())
-        return STALE_SHARE * self.core.gap <= tol * primal or self.epochs >= self.next_check
+        primal = self.core.loss + 0.5 * self.problem.lam * self.core.squares
+        return self.core.gap <= tol * primal or self.epochs >= self.next_check
 
     def point(self, *, last: bool = False) -> Point[ChainModel]:
         """The planes, and their weights."""

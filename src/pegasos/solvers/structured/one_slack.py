@@ -18,6 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from pegasos.fit.engine import Engine
+from pegasos.fit.loop import MAX_ROUNDING_GAP
 from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.rows.views import Array
 from pegasos.solvers.bundle import Bundle
@@ -124,7 +125,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         return max(1e-3 * (self.value - self.lower), 1e-16 * self.value)
 
     def due(self, tol: float) -> bool:
-        return self.value - self.lower <= tol * self.value or self.passes >= 2 * self.checked
+        return self.value - self.lower <= max(tol, MAX_ROUNDING_GAP) * self.value or self.passes >= 2 * self.checked
 
     def point(self, *, last: bool = False) -> Point[M]:
         """The best model so far, and the planes as they were mixed last."""
@@ -137,9 +138,7 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes = self.bundle
         named = {f"cut.{name}": array for name, array in self.problem.cut_arrays(planes.contents).items()}
         named |= {f"best.{name}": array for name, array in self.problem.arrays(self.best).items()}
-        if np.isfinite(self.value):
-            named["value"] = np.array([self.value])
-        numbers = {"lower": self.lower, "passes": self.passes, "checked": self.checked}
+        numbers = {"value": self.value, "lower": self.lower, "passes": self.passes, "checked": self.checked}
         arrays = {"heights": planes.heights, "gram": planes.gram, "alpha": planes.alpha, "unused": planes.unused}
         return named | {name: np.array(value, dtype=float, ndmin=1) for name, value in (numbers | arrays).items()}
 
@@ -157,7 +156,6 @@ class OneSlackEngine(Engine[M], Generic[M, K]):
         planes.alpha = saved(state, "alpha", (count,), low=0, high=1 + 1e-9)
         planes.unused = saved(state, "unused", (count,), low=0, high=1e15, whole=True).astype(int)
         self.best = self.problem.model_of(of["best."])
-        self.value = float(saved(state, "value", (1,))[0]) if "value" in state else np.inf
-        self.lower = float(saved(state, "lower", (1,))[0])
+        self.value, self.lower = (float(saved(state, name, (1,))[0]) for name in ("value", "lower"))
         self.passes = int(saved(state, "passes", (1,), low=0, high=1e15, whole=True)[0])
         self.checked = float(saved(state, "checked", (1,), low=0, high=1e15)[0])
