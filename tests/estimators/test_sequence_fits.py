@@ -152,6 +152,20 @@ def test_weights_of_sequences(loss):
     assert one[0].certificate_.primal == pytest.approx(one[1].certificate_.primal, rel=1e-8)
 
 
+@pytest.mark.parametrize("grammar", [None, "learnt"])
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+def test_labels_without_weight_are_known_and_never_used(grammar, loss):
+    how = {"C": 0.3, "loss": loss, "tol": 1e-9, "grammar": grammar}
+    rare = [["w1", "w3", "w3", "w0"], *X], [["A", "A", "O", "O"], *Y]
+    model = SequenceSVC(**how).fit(*rare, sample_weight=[0.0] + [1.0] * len(X))
+    left_out = SequenceSVC(**how).fit(X, Y)
+    assert model.classes_ == ["A", *CLASSES]
+    assert model.certificate_.primal == pytest.approx(left_out.certificate_.primal, rel=1e-8)
+    assert model.predict([["unheard"], *X]) == left_out.predict([["unheard"], *X])
+    if loss == "log":
+        assert model.predict_marginals([["unheard"]])[0][0]["A"] == 0.0
+
+
 @pytest.mark.parametrize("weight", [[1.0], np.full(len(X), -1.0), np.zeros(len(X)), np.full(len(X), np.nan)])
 def test_bad_weights(weight):
     with pytest.raises(ValueError, match="weight"):

@@ -294,7 +294,7 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
     def _problem(
         self, sequences: Sequences, tags: Array, classes: list[Hashable], loss: Literal["hinge", "log"], weight: Any
     ) -> ChainProblem:
-        """The problem, without sequences that have no weight."""
+        """The problem, without sequences that have no weight; labels that only they have are known, and never used."""
         labels = len(classes)
         cost = label_costs(self.cost, self.class_weight, classes, tags, loss)
         grammar = grammar_of(self.grammar, classes, sequences, tags)
@@ -302,6 +302,9 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
             keep = weight > 0
             tags = tags[np.repeat(keep, np.diff(sequences.offsets))]
             sequences, weight = sequences.take(keep), weight[keep]
+            if isinstance(self.grammar, str) and self.grammar == "learnt":
+                grammar = grammar_of("learnt", classes, sequences, tags)
+            grammar = grammar.of_labels(np.bincount(tags, minlength=labels))
         learnt = np.ones((labels, labels), np.uint8)
         if not self.all_possible_transitions:
             learnt = (seen_transitions(labels, sequences, tags) > 0).astype(np.uint8)

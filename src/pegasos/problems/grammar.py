@@ -29,6 +29,11 @@ class Grammar(NamedTuple):
         """Everything is allowed."""
         return cls(np.ones((labels, labels), np.uint8), np.ones(labels, np.uint8), np.ones(labels, np.uint8))
 
+    def of_labels(self, allowed: Array) -> Grammar:
+        """The same without labels that are not ``allowed`` (flags)."""
+        kept = (allowed > 0).astype(np.uint8)
+        return Grammar(self.next * np.outer(kept, kept), self.first * kept, self.final * kept)
+
 
 def grammar_of(wanted: str | Pairs | None, classes: Sequence[Hashable], sequences: Sequences, tags: Array) -> Grammar:
     """The grammar that a user's parameter means; ValueError if it is unknown or the tags themselves break it.
