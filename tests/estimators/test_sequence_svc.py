@@ -336,3 +336,30 @@ def test_copies(fitted, crf):
         with pytest.raises(NotFittedError):
             clone(model).predict(STRINGS)
     assert crf.predict_marginals(STRINGS[:2]) == pickle.loads(pickle.dumps(crf)).predict_marginals(STRINGS[:2])
+
+
+def test_the_loss_of_the_fit_decides_over_marginals(crf, fitted):
+    with pytest.raises(AttributeError, match="no probabilities"):
+        _ = copy.deepcopy(fitted).set_params(loss="log").predict_marginals
+    assert copy.deepcopy(crf).set_params(loss="hinge").predict_marginals(STRINGS[:1])
+
+
+@pytest.mark.parametrize(("grammar", "tags"), [("bio", ["O", "S-X"]), ("bioes", ["U-X", "L-X"]), ("bio", ["B", "O"])])
+def test_a_grammar_of_chunks_refuses_tags_that_it_does_not_know(grammar, tags):
+    with pytest.raises(ValueError, match=f"grammar='{grammar}': the tag .* is neither O nor one of"):
+        SequenceSVC(grammar=grammar).fit([["a", "b"]], [tags])
+
+
+def test_comparisons_that_minimise_nothing_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SequenceSVC(algorithm="pa").fit(STRINGS, TAGS)
+    assert model.n_iter_ == 100
+    assert not model.certificate_.converged
+
+
+def test_a_refit_starts_where_the_last_fit_ended():
+    X, y = text(150, seed=1)
+    model = SequenceSVC(loss="log", warm_start=True, tol=1e-3).fit(X, y)
+    first = model.n_iter_
+    assert model.fit(X, y).n_iter_ <= 2 < first

@@ -344,3 +344,20 @@ def test_interrupts(solver, file, interruptible, tmp_path):
     star = so.optimum(planes, model.lam_)
     assert c.dual <= star * (1 + 1e-9) <= c.primal * (1 + 2e-9)
     assert c.primal == pytest.approx(so.objective(planes, model.coef_, model.lam_))
+
+
+def test_an_oracle_that_forgets_the_loss_is_told_so():
+    class Forgets:
+        def bind(self, X, y):
+            self.X, self.y = X, y
+            self.n_rows, self.size = X.shape
+            return self
+
+        def decode(self, w, rows):
+            yx = self.y[rows, None] * self.X[rows]
+            wrong = yx @ w < 0
+            return yx * wrong[:, None], wrong.astype(float)
+
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.warns(UserWarning, match="must maximise the loss plus the score"):
+        StructuredSVC(Forgets()).fit(X, np.sign(X[:, 0]))

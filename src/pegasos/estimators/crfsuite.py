@@ -15,6 +15,10 @@ ALGORITHMS = {
 }
 
 
+#: Our default of max_iter, and CRFsuite's of "pa" and "ap", which nothing else would end.
+DEFAULT_EPOCHS, CRFSUITE_EPOCHS = 1000, 100
+
+
 class CrfsuiteParameters(StructuredModel):
     """Reads ``algorithm``, ``c1``, ``c2`` and ``max_iterations`` as what they mean here; not public."""
 
@@ -32,8 +36,10 @@ class CrfsuiteParameters(StructuredModel):
         self._check_number("max_iterations", low=1, strict=False, whole=True, none=True)
         if self.c1:
             raise ValueError(f"c1={self.c1!r}: an L1 penalty is not offered; leave c1 out and use C, or c2 = 1/(2·C)")
-        if self.c2 is not None and self.lam is not None:
-            raise ValueError("lam and c2 say the same thing: give one of them")
+        if self.c2 is not None and (self.lam is not None or self.C != 1.0):
+            raise ValueError(f"{'C' if self.lam is None else 'lam'} and c2 say the same thing: give one of them")
+        if self.max_iterations is not None and self.max_iter != DEFAULT_EPOCHS:
+            raise ValueError("max_iter and max_iterations say the same thing: give one of them")
         if self.algorithm is not None:
             self._check_algorithm()
 
@@ -53,7 +59,10 @@ class CrfsuiteParameters(StructuredModel):
         return self.solver if meant is None else meant
 
     def _max_iter(self) -> int:
-        return int(self.max_iter if self.max_iterations is None else self.max_iterations)
+        if self.max_iterations is not None:
+            return int(self.max_iterations)
+        usual = self.algorithm in ("pa", "ap") and self.max_iter == DEFAULT_EPOCHS
+        return CRFSUITE_EPOCHS if usual else int(self.max_iter)
 
     def _chain_lam(self, total: float) -> float:
         """λ: c2‖W‖² + Σ loss is (λ/2)‖W‖² + mean loss for λ = 2·c2/M."""

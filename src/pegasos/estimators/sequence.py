@@ -33,7 +33,7 @@ __all__ = ["SequenceSVC"]
 
 def _has_marginals(model: SequenceSVC) -> bool:
     """Whether a tagger has probabilities; AttributeError says why not, and what to do."""
-    if model._loss() == "log":
+    if (model._fitted_loss or model._loss()) == "log":
         return True
     raise AttributeError(
         "the hinge loss has no probabilities: its scores say which labels are best, not how likely they are. "
@@ -79,7 +79,7 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         Which labellings are allowed, in fitting and prediction. "learnt": transitions, first and last labels that the
         training tags have. "bio": ``I-NP`` only after ``B-NP`` or ``I-NP``; "bioes" likewise. A list: the pairs
         (label, next label) that are allowed; (None, label) and (label, None) are those that may begin and end a
-        sequence.
+        sequence. A sequence of a length that the grammar allows no labelling of is an error in prediction.
     min_freq : float, default=0
         Attributes that fewer tokens use are left out.
     all_possible_transitions : bool, default=True
@@ -160,6 +160,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
     dev_scores_: list[float]
     _encoder: Encoder
     _grammar: Grammar
+    #: The loss of the fit, whatever the parameter is by now.
+    _fitted_loss: str | None = None
     #: How the command line makes attributes of columns, as model files keep it; None where Python made them.
     template_: object | None = None
     #: The weights as the core wants them; ``coef_`` and ``transitions_`` are parts of it.
@@ -255,6 +257,7 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
             One label a token: anything hashable.
         X_dev, y_dev : like X and y, default=None
             Sequences on which the model of each checkpoint is tried, see ``dev_scores_``. They change nothing else.
+            Labels that y does not have are refused.
         sample_weight : array of shape (n_sequences,), default=None
             Weights ≥ 0; weight 2 is the sequence twice.
         lengths : array of int, default=None
@@ -286,7 +289,7 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         if dev is None:
             del self.dev_scores_
         self.lam_, self.classes_, self._encoder, self._grammar = problem.lam, classes, encoder, problem.grammar
-        self.n_features_in_ = len(encoder)
+        self.n_features_in_, self._fitted_loss = len(encoder), loss
         self._keep_weights(W)
         self.template_ = None
         return self
@@ -321,6 +324,9 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
             weight=weight,
             threads=thread_count(self.n_jobs),
         )
+
+    def _has_no_objective(self, solver: Any) -> bool:
+        return not solver.minimises
 
     def _method(self) -> ChainSolver:
         return solvers.resolve(self._solver(), "chain")
@@ -406,6 +412,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         Returns
         -------
         list of lists of labels
+            scikit-learn's ``cross_val_predict``, which makes one array of all predictions, needs sequences of one
+            length; ``cross_validate`` and searches take any.
         """
         sequences, labels = self._tagged(X, lengths)
         return sequences.lists([self.classes_[k] for k in labels.tolist()])
@@ -433,6 +441,8 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None, lengths: Any = None) -> float:
         """The share of tokens that are labelled rightly; labels that were not in training are wrong."""
         sequences, labels = self._tagged(X, lengths)
+        if not len(labels):
+            raise ValueError("X has no tokens: there is nothing to score")
         tags, classes = encode_tags(y, sequences)
         number = {tag: k for k, tag in enumerate(self.classes_)}
         right = np.array([number.get(tag, -1) for tag in classes], dtype=np.int64)[tags] == labels
@@ -448,6 +458,11 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         """The names of the attributes, in the order of the rows of ``coef_``."""
         check_is_fitted(self, "coef_")
         return self._encoder.names
+
+    @property
+    def num_attributes_(self) -> int:
+        """How many attributes there are."""
+        return len(self.attributes_)
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:

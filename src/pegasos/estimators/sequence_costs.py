@@ -46,7 +46,10 @@ def _of_pairs(cost: Mapping[Any, Any], classes: list[Hashable], costs: Array) ->
 
 
 def _matrix(cost: Any, labels: int) -> Array:
-    costs = np.array(cost, dtype=np.float64)
+    try:
+        costs = np.array(cost, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"cost={cost!r:.100} is no matrix of numbers, nor a dict of pairs of labels") from None
     if costs.shape != (labels, labels):
         raise ValueError(
             f"cost has shape {costs.shape}, but there are {labels} labels: it should be ({labels}, {labels})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -231,6 +232,13 @@ class StructuredSVC(StructuredModel):
         weight = row_weights(sample_weight, None, oracle.n_rows)
         lam = self._lam(float(oracle.n_rows if weight is None else weight.sum()))
         problem = OracleProblem(oracle, lam, weight)
+        if problem.exact and problem.at_zero()[0] == 0:
+            warnings.warn(
+                "at w = 0 the oracle finds a loss of 0 for every row, where the largest loss is the maximum: decode(w, "
+                "rows) must maximise the loss plus the score, not the score alone",
+                UserWarning,
+                stacklevel=4,
+            )
 
         def tell(checkpoint: Checkpoint, model: Array) -> Checkpoint:
             return replace(checkpoint, coef=model.copy())

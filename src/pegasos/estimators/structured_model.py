@@ -18,6 +18,7 @@ from pegasos.fit.loop import MAX_TIME, Result
 from pegasos.fit.trace import Checkpoint
 from pegasos.problems.base import Duals, M, Point, Problem
 from pegasos.solvers.base import AnySolver
+from pegasos.solvers.structured.stages import StagedEngine
 
 
 class LastFit(TypedDict):
@@ -66,11 +67,16 @@ class StructuredModel(Estimator):
         solver.check(problem, "none")
         result = self._run(problem, solver, tell, max_iter=max_iter, look=look)
         c = result.certificate
-        if not (c.converged or c.goal_reached or c.reason in ("interrupted", "stopped by the callback")):
+        asked_for = c.goal_reached or c.reason in ("interrupted", "stopped by the callback")
+        if not (c.converged or asked_for or self._has_no_objective(solver)):
             warnings.warn(self._advice(c), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
         self.n_iter_ = int(np.ceil(c.epochs))
         return result
+
+    def _has_no_objective(self, solver: AnySolver[Any, M]) -> bool:
+        """Whether a method minimises something else, so that no limit brings its gap to ``tol``."""
+        return False
 
     def _advice(self, c: Certificate) -> str:
         """The advice in the warning of a fit that stopped too early."""
@@ -99,11 +105,12 @@ class StructuredModel(Estimator):
         if not self.warm_start:
             self._last_fit = None
             return
-        # Stochastic steps go on; the others start from the point.
+        # Stochastic steps go on; the others, and the second of two methods, start from the point.
+        continues = result.engine.returns_last and not isinstance(result.engine, StagedEngine)
         self._last_fit = {
             "problem": self._identity(problem),
             "solver": solver,
-            "state": result.engine.state() if result.engine.returns_last else None,
+            "state": result.engine.state() if continues else None,
             "duals": result.duals,
             "model": result.model,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -49,7 +49,7 @@ def grammar_of(wanted: str | Pairs | None, classes: Sequence[Hashable], sequence
     if isinstance(wanted, str):
         if wanted not in NAMED:
             raise ValueError(f"grammar={wanted!r} is none of {', '.join(NAMED)}{did_you_mean(wanted, NAMED)}")
-        grammar = _chunks(classes, _may_follow_bioes if wanted == "bioes" else _may_follow_bio)
+        grammar = _chunks(wanted, classes)
     elif not isinstance(wanted, Iterable):
         raise TypeError(f"grammar={wanted!r} is neither a name nor a list of pairs of tags")
     else:
@@ -74,12 +74,17 @@ def _learnt(labels: int, sequences: Sequences, tags: Array) -> Grammar:
     return Grammar(following, has(sequences.offsets[:-1]), has(sequences.offsets[1:] - 1))
 
 
-def _chunks(classes: Sequence[Hashable], may_follow: Callable[[str, str], bool]) -> Grammar:
+def _chunks(wanted: str, classes: Sequence[Hashable]) -> Grammar:
     """A grammar of tags like ``B-NP``; the begin and the end of a sequence are as good as ``O``."""
+    kinds = ("B", "I") if wanted == "bio" else ("B", "I", "E", "S")
+    names = []
     for tag in classes:
-        if not isinstance(tag, str):
-            raise ValueError(f"this grammar is for tags that are texts like 'B-NP', not {tag!r}")
-    names = [str(tag) for tag in classes]
+        kind, _, name = str(tag).partition("-")
+        if not isinstance(tag, str) or not (tag == "O" or (kind in kinds and name)):
+            known = ", ".join(f"{kind}-…" for kind in kinds)
+            raise ValueError(f"grammar={wanted!r}: the tag {tag!r} is neither O nor one of {known}")
+        names.append(tag)
+    may_follow = _may_follow_bio if wanted == "bio" else _may_follow_bioes
     return Grammar(
         np.array([[may_follow(a, b) for b in names] for a in names], np.uint8).reshape(len(names), len(names)),
         np.array([may_follow("O", b) for b in names], np.uint8),

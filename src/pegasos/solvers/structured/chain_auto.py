@@ -2,7 +2,7 @@
 
 Eight epochs of Pegasos predict nearly as well as the optimum. Where ``tol`` asks for more, block Frank–Wolfe goes on
 from the labellings that they have decoded. For the log loss, which is smooth, the mean of Pegasos' iterates comes close
-to the optimum by itself; L-BFGS goes on from there.
+to the optimum by itself; L-BFGS goes on from there, or begins where there are few sequences.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pegasos.solvers.structured.stages import StagedEngine
 
 #: Epochs of Pegasos with the hinge loss, and what its relative gap is about, over the epochs.
 HINGE_EPOCHS, HINGE_GAP = 8, 2.0
-#: Epochs of Pegasos with the log loss.
-LOG_EPOCHS = 32
+#: Epochs of Pegasos with the log loss, and the sequences from which on a mean of its iterates is worth them.
+LOG_EPOCHS, LOG_SEQUENCES = 32, 100
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class ChainAuto(ChainSolver):
         first = ChainPegasos(Pegasos(output="suffix"))
         if problem.loss == "log":
             lbfgs = ChainLBFGS(LBFGS())
+            if problem.n < LOG_SEQUENCES:
+                return lbfgs.engine(problem, options)
             stages = [lambda: first.engine(problem, options), lambda: lbfgs.engine(problem, options)]
             return StagedEngine(stages, first_epochs=LOG_EPOCHS)
         planes = ChainBlockFrankWolfe(BlockFrankWolfe())

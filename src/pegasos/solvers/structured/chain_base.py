@@ -19,6 +19,8 @@ class ChainSolver:
     name: ClassVar[str]
     #: The losses that it can minimise.
     losses: ClassVar[tuple[str, ...]] = ("hinge",)
+    #: Whether it minimises the objective: of others the certificate tells how far they are from its minimum.
+    minimises: ClassVar[bool] = True
 
     def check(self, problem: ChainProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem``."""

@@ -27,8 +27,8 @@ from pegasos.util.fields import MAX_FINITE, saved
 MAX_WINDOW = 64
 
 
-#: For the log loss the first step is at most one over this.
-LOG_STEPS = 10.0
+#: For the log loss the first step is at most one over this for each so many tokens of a sequence.
+LOG_STEPS, LOG_TOKENS = 10.0, 24.0
 
 
 class ChainStepsEngine(Engine[ChainModel]):
@@ -118,7 +118,7 @@ MEANS = {"last": "none", "average": "all", "suffix": "window"}
 
 @dataclass(frozen=True)
 class ChainPegasos(ChainSolver):
-    """:class:`Pegasos` on linear chains; ``t0="auto"`` is the number of sequences, for the log loss 10·C times it."""
+    """:class:`Pegasos` on linear chains; ``t0="auto"`` is the number of sequences, for the log loss more."""
 
     options: Pegasos
     name: ClassVar[str] = "pegasos"
@@ -144,11 +144,16 @@ class ChainPegasos(ChainSolver):
         return ChainStepsEngine(problem, steps, mean=o.output != "last")
 
     def _t0(self, problem: ChainProblem) -> float:
-        """The first step, 1/(λ·t0), is C for the hinge loss; the log loss, which is smooth, bears no more than 0.1."""
+        """The first step, 1/(λ·t0), is C for the hinge loss; the log loss, which is smooth, bears no more than 0.1.
+
+        That is for sentences. The curvature of a sequence's loss grows with its length: steps are shorter by as much.
+        """
         if self.options.t0 != "auto":
             return float(self.options.t0)
-        C = 1.0 / (problem.lam * problem.total)
-        return problem.n * (max(1.0, LOG_STEPS * C) if problem.loss == "log" else 1.0)
+        if problem.loss == "hinge":
+            return float(problem.n)
+        C, length = 1.0 / (problem.lam * problem.total), problem.sequences.tokens / problem.n
+        return problem.n * max(1.0, LOG_STEPS * C * max(1.0, length / LOG_TOKENS))
 
 
 @dataclass(frozen=True)
@@ -223,6 +228,7 @@ class ChainPerceptron(ChainSolver):
 
     options: AveragedPerceptron
     name: ClassVar[str] = "averaged_perceptron"
+    minimises: ClassVar[bool] = False
 
     def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
         steps = _steps(problem, options, rule="perceptron", mean="all", sampling=self.options.sampling)
@@ -235,6 +241,7 @@ class ChainPassiveAggressive(ChainSolver):
 
     options: PassiveAggressive
     name: ClassVar[str] = "passive_aggressive"
+    minimises: ClassVar[bool] = False
 
     def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
         o = self.options
