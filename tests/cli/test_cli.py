@@ -767,9 +767,10 @@ def test_a_time_limit_bounds_the_estimate(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     stream = Terminal()
     with _progress.Progress(quiet=False, stream=stream) as progress:
-        progress.fitting(1000, 1e-3, 10**6, 10.0)
+        progress.fitting(1000, 1e-3, 10**6, 10.0, unit="tokens")
         progress.callback(pegasos.Checkpoint(1.0, 4.0, 1.0, 0.0, 1.0, 1.0))
     assert "ETA 6 s" in stream.text
+    assert "250 tokens/s" in stream.text
 
 
 # --- pieces ----------------------------------------------------------------------------------------------------------

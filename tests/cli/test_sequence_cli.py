@@ -22,6 +22,8 @@ from pegasos.cli import main
 from pegasos.cli._tag_metrics import scheme_of
 from pegasos.io import Template, read_conll, write_conll
 from pegasos.metrics import entity_scores
+from pegasos.report import page
+from pegasos.report import record as run_record
 
 NOUNS, VERBS, ADJECTIVES = ["dog", "cat", "run", "walk"], ["saw", "liked", "run", "walk"], ["old", "red"]
 
@@ -274,6 +276,64 @@ def test_a_grammar_of_pairs(place, capsys):
     assert (
         "--grammar bia: is none of learnt, bio, bioes, and there is no file" in run(capsys, *words, "bia", code=1).err
     )
+
+
+@pytest.fixture
+def recorded(place, capsys):
+    words = ["--format", "conll", "-c", "0.5", "--test", "test.conll", "--record", "a.json", "--json"]
+    return json.loads(run(capsys, "train", "train.conll", "-m", "a.model", *words).out)
+
+
+def test_records_of_taggers_read_back_and_are_checked(recorded):
+    record = run_record.from_json(json.dumps(recorded))
+    assert json.loads(run_record.to_json(record)) == recorded
+    assert record.test.entities.types[0].type == "NP"
+    for name, value, message in [
+        ("support", 1, "test.entities: support must be the sum over the types"),
+        ("types", [], "test.entities: support must be the sum"),
+        ("types", [{"type": "NP", "support": 1, "found": 1, "correct": 2}], r"types\[0\]: correct must be"),
+        ("more", 1, "test.entities has an unknown key 'more'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            run_record.from_json(json.dumps(recorded | {"test": spoilt_entities(recorded["test"], name, value)}))
+
+
+def spoilt_entities(evaluation, name, value):
+    return evaluation | {"entities": evaluation["entities"] | {name: value}}
+
+
+def test_records_from_before_taggers_are_read(recorded):
+    """What came later has a default."""
+    late = {"data": ["sequences"], "test": ["sequences", "entities"], "training": ["sequences", "entities"]}
+    late["features"] = ["transitions"]
+    for key, names in late.items():
+        for name in names:
+            del recorded[key][name]
+    record = run_record.from_json(json.dumps(recorded))
+    assert record.data.sequences is None
+    assert record.features.transitions == ()
+    assert "Entities" not in page([record])
+
+
+def test_tags_are_escaped_in_reports(place, capsys):
+    (place / "x.conll").write_text("a B-<b>\nb I-<b>\nc O\n")
+    run(
+        capsys,
+        "train",
+        "x.conll",
+        "-m",
+        "x.model",
+        "--format",
+        "conll",
+        "--test",
+        "x.conll",
+        "--record",
+        "x.json",
+        "-q",
+    )
+    run(capsys, "report", "x.json", "-o", "x.html")
+    assert "<b>" not in (place / "x.html").read_text("utf-8")
+    assert "B-&lt;b&gt; → I-&lt;b&gt;" in (place / "x.html").read_text("utf-8")
 
 
 # --- limits, checkpoints and signals ---------------------------------------------------------------------------------

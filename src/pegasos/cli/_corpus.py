@@ -14,7 +14,6 @@ from pegasos import io
 from pegasos.cli._exit import Failure
 from pegasos.io.data.column_reader import ColumnReader
 from pegasos.io.data.conll import Sentence
-from pegasos.io.files import name_of
 from pegasos.problems.grammar import NAMED
 
 if TYPE_CHECKING:
@@ -122,11 +121,6 @@ def batches(sentences: Iterable[tuple[int, Sentence]]) -> Iterator[tuple[list[in
     rest = iter(sentences)
     while batch := list(islice(rest, _BATCH)):
         yield [line for line, _ in batch], [sentence for _, sentence in batch]
-
-
-def source_name(path: str) -> str:
-    """What messages call a file."""
-    return name_of(path)
 
 
 def placed(message: str, lines: Sequence[int]) -> str:

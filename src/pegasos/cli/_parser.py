@@ -143,7 +143,7 @@ def _train(commands: Commands) -> None:
 
 def _add_rows(parser: argparse.ArgumentParser) -> None:
     """The arguments of commands that judge or predict rows."""
-    parser.add_argument("data", metavar="DATA", help=DATA)
+    parser.add_argument("data", metavar="DATA", help=f"{DATA}; for a tagger sentences in columns")
     parser.add_argument("-m", "--model", metavar="MODEL", required=True, help=MODEL)
 
 
@@ -166,7 +166,8 @@ def _predict(commands: Commands) -> None:
         "predict a label for each row",
         "  pegasos predict heart.t -m heart.model -o heart.out\n"
         "  zcat big.svm.gz | pegasos predict - -m big.model > labels.txt\n"
-        "  pegasos predict heart.t -m heart.model -b 1 -o probabilities.txt",
+        "  pegasos predict heart.t -m heart.model -b 1 -o probabilities.txt\n"
+        "  pegasos predict chunks.t -m chunks.model -o tagged.conll",
     )
     _add_rows(p)
     _add_output(p)

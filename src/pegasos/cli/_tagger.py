@@ -13,6 +13,7 @@ from pegasos.cli._exit import OK, Failure
 from pegasos.cli._progress import Progress
 from pegasos.cli._tag_metrics import judge
 from pegasos.io.data.column_reader import ColumnReader
+from pegasos.io.files import name_of
 
 if TYPE_CHECKING:
     from pegasos.estimators.sequence import SequenceSVC
@@ -51,7 +52,7 @@ def _tagged(
     progress: Progress,
 ) -> Iterator[list[list[str]]]:
     """Sentences with further columns, batch by batch."""
-    source, done = _corpus.source_name(path), 0
+    source, done = name_of(path), 0
     for lines, batch in _corpus.batches(reader.sentences(path)):
         if not done:
             _corpus.check_columns(reader, source, len(batch[0][0]))
@@ -77,7 +78,7 @@ def _with_probabilities(model: SequenceSVC, X: list[list[list[str]]]) -> Iterato
 
 def evaluate(model: SequenceSVC, args: argparse.Namespace) -> int:
     """Compare predicted tags with those of the last column."""
-    reader, source = _reader(model, args), _corpus.source_name(args.data)
+    reader, source = _reader(model, args), name_of(args.data)
     tally = judge(model, reader, reader.sentences(args.data), source)
     if args.json:
         print(json.dumps({"source": source} | tally.to_dict(), ensure_ascii=False))

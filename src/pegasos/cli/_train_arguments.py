@@ -30,7 +30,7 @@ INTERCEPTS = ("unregularized", "feature", "subgradient", "batch", "search", "non
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("data", metavar="DATA", help=kind.DATA)
+    parser.add_argument("data", metavar="DATA", help=f"{kind.DATA}; with --format conll sentences in columns")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the file to write; needed unless only -v is asked for")
     _problem(parser.add_argument_group("the problem").add_argument)
     _kernel(parser.add_argument_group("kernel machines").add_argument)

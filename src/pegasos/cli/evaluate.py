@@ -18,10 +18,12 @@ def run(args: argparse.Namespace) -> int:
     with Progress(quiet=args.quiet) as progress:
         progress.stage(f"evaluating {args.model}")
         model = _models.load(args.model)
-        from pegasos.cli import _judge, _match, _rows, _say, _tagger
+        from pegasos.cli import _judge, _match, _rows, _say
         from pegasos.estimators.sequence import SequenceSVC
 
         if isinstance(model, SequenceSVC):
+            from pegasos.cli import _tagger
+
             return _tagger.evaluate(model, args)
         blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
         match = _match.Match.with_model(blocks.source, blocks.names, model, progress.say)

@@ -48,11 +48,12 @@ def _facts(args: argparse.Namespace) -> Facts:
 def _model(path: str) -> Facts:
     form = _models.kind_of(path)
     model = _models.load(path)
-    from pegasos.cli import _tagger
     from pegasos.estimators.sequence import SequenceSVC
 
     facts: Facts = {"kind": f"{form} model", "estimator": type(model).__name__}
     if isinstance(model, SequenceSVC):
+        from pegasos.cli import _tagger
+
         return facts | _tagger.facts(model) | _certificate(model) | _tagger.top(model)
     return facts | _row_model(model) | _certificate(model) | _weights(model)
 

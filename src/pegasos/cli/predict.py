@@ -1,4 +1,4 @@
-"""``pegasos predict``: labels, scores or probabilities for rows that need not fit in memory."""
+"""``pegasos predict``: labels, scores or probabilities for rows or sentences that need not fit in memory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ def run(args: argparse.Namespace) -> int:
     with Progress(quiet=args.quiet) as progress:
         progress.stage(f"loading {args.model}")
         model = _models.load(args.model)
-        from pegasos.cli import _match, _rows, _tagger
+        from pegasos.cli import _match, _rows
         from pegasos.estimators.sequence import SequenceSVC
 
         if isinstance(model, SequenceSVC):
+            from pegasos.cli import _tagger
+
             return _tagger.predict(model, args, progress)
         lines = _lines(model, args)
         blocks = _rows.blocks(args.data, zero_based=args.zero_based, threads=args.threads, memory=args.memory)
