@@ -48,14 +48,9 @@ inline Doubles load(const double* p) { return *reinterpret_cast<const LooseDoubl
 inline void store(float* p, Floats v) { *reinterpret_cast<LooseFloats*>(p) = v; }
 inline void store(double* p, Doubles v) { *reinterpret_cast<LooseDoubles*>(p) = v; }
 
-template <class V>
-V most(V a, V b) {
-    return a < b ? b : a;
-}
-template <class V>
-V least(V a, V b) {
-    return a < b ? a : b;
-}
+using simd::least;
+using simd::most;
+
 template <class Real>
 Real total(const Real* p, int lanes) {
     constexpr int w = width<Real>;

@@ -138,7 +138,8 @@ def check_count(solver: object, field: str, low: int = 1, *, none: bool = False)
         raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be {what}")
 
 
-def check_positive(solver: KernelSolver, field: str) -> None:
+def check_positive(solver: object, field: str) -> None:
+    """Refuse what is no number above 0."""
     value = getattr(solver, field)
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{type(solver).__name__}: {field}={value!r} must be a number > 0")

@@ -9,7 +9,6 @@ visits, are a dual point (the window certificate), and the mean of its iterates,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +17,7 @@ from pegasos import _core
 from pegasos.fit.engine import Engine, Options
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.chain import ChainModel, ChainProblem, Labellings
-from pegasos.solvers.base import drawn_order
+from pegasos.solvers.base import check_positive, check_word, drawn_order
 from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
 from pegasos.util.fields import MAX_FINITE, saved
@@ -112,6 +111,9 @@ def _steps(problem: ChainProblem, options: Options, **given: Any) -> _core.Chain
     )
 
 
+#: The orders of sequences in an epoch.
+ORDERS = ("permutation", "fixed", "iid")
+
 #: What the core keeps for each ``output``.
 MEANS = {"last": "none", "average": "all", "suffix": "window"}
 
@@ -181,7 +183,7 @@ class AveragedPerceptron:
     name: ClassVar[str] = "averaged_perceptron"
 
     def __post_init__(self) -> None:
-        _check_sampling(self)
+        check_word(self, "sampling", ORDERS)
 
 
 @dataclass(frozen=True)
@@ -211,15 +213,8 @@ class PassiveAggressive:
     name: ClassVar[str] = "passive_aggressive"
 
     def __post_init__(self) -> None:
-        _check_sampling(self)
-        if not isinstance(self.C, Real) or isinstance(self.C, bool) or not 0 < float(self.C) < np.inf:
-            raise ValueError(f"PassiveAggressive: C={self.C!r} must be a number > 0")
-
-
-def _check_sampling(solver: AveragedPerceptron | PassiveAggressive) -> None:
-    known = ("permutation", "fixed", "iid")
-    if solver.sampling not in known:
-        raise ValueError(f"{type(solver).__name__}: sampling={solver.sampling!r} is none of {', '.join(known)}")
+        check_word(self, "sampling", ORDERS)
+        check_positive(self, "C")
 
 
 @dataclass(frozen=True)
