@@ -1,10 +1,16 @@
-"""sklearn-crfsuite's parameters, so that its users change one import."""
+"""sklearn-crfsuite's parameters and attributes, so that its users change one import."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Literal, cast
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
 from pegasos.estimators.structured_model import StructuredModel
+from pegasos.rows.sequences import Encoder
+from pegasos.rows.views import Array
 
 #: What sklearn-crfsuite calls the ways to train, as our losses and solvers.
 ALGORITHMS = {
@@ -19,14 +25,22 @@ ALGORITHMS = {
 DEFAULT_EPOCHS, CRFSUITE_EPOCHS = 1000, 100
 
 
-class CrfsuiteParameters(StructuredModel):
-    """Reads ``algorithm``, ``c1``, ``c2`` and ``max_iterations`` as what they mean here; not public."""
+class CrfsuiteInterface(StructuredModel):
+    """Reads ``algorithm``, ``c1``, ``c2`` and ``max_iterations`` as what they mean here, and shows weights by name.
+
+    Not public.
+    """
 
     loss: str
     algorithm: str | None
     c1: float | None
     c2: float | None
     max_iterations: int | None
+
+    classes_: list[Hashable]
+    coef_: Array
+    transitions_: Array
+    _encoder: Encoder
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -67,3 +81,35 @@ class CrfsuiteParameters(StructuredModel):
     def _chain_lam(self, total: float) -> float:
         """λ: c2‖W‖² + Σ loss is (λ/2)‖W‖² + mean loss for λ = 2·c2/M."""
         return self._lam(total) if self.c2 is None else 2.0 * float(self.c2) / total
+
+    # --- what was learnt ---------------------------------------------------------------------------------------------
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The names of the attributes, in the order of the rows of ``coef_``."""
+        check_is_fitted(self, "coef_")
+        return self._encoder.names
+
+    @property
+    def num_attributes_(self) -> int:
+        """How many attributes there are."""
+        return len(self.attributes_)
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """The weights of attributes that are not zero, by (attribute, label)."""
+        names = self.attributes_
+        rows, columns = np.nonzero(self.coef_)
+        values = self.coef_[rows, columns].tolist()
+        return {
+            (names[a], self.classes_[k]): v for a, k, v in zip(rows.tolist(), columns.tolist(), values, strict=True)
+        }
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """The weights of transitions that are not zero, by (label, next label)."""
+        check_is_fitted(self, "coef_")
+        return {
+            (self.classes_[a], self.classes_[b]): float(self.transitions_[a, b])
+            for a, b in zip(*(k.tolist() for k in np.nonzero(self.transitions_)), strict=True)
+        }

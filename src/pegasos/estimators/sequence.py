@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos import solvers
 from pegasos.estimators.base import all_or_nothing
-from pegasos.estimators.crfsuite import CrfsuiteParameters
+from pegasos.estimators.crfsuite import CrfsuiteInterface
 from pegasos.estimators.sequence_costs import label_costs
 from pegasos.estimators.structured_model import StructuredModel
 from pegasos.fit.loop import Callback
@@ -41,7 +41,7 @@ def _has_marginals(model: SequenceSVC) -> bool:
     )
 
 
-class SequenceSVC(CrfsuiteParameters, StructuredModel):
+class SequenceSVC(CrfsuiteInterface, StructuredModel):
     """Linear-chain support vector machine for tagging sequences, with a duality-gap certificate for every fit.
 
     Minimises (λ/2)‖W‖² + (1/M) Σ_i c_i ℓ_i(W), with λ = 1/(C·M) unless ``lam`` is given, where the score of a labelling
@@ -450,35 +450,3 @@ class SequenceSVC(CrfsuiteParameters, StructuredModel):
         if weight is not None:
             return float(np.average(right, weights=np.repeat(weight, np.diff(sequences.offsets))))
         return float(np.mean(right))
-
-    # --- what was learnt ---------------------------------------------------------------------------------------------
-
-    @property
-    def attributes_(self) -> list[str]:
-        """The names of the attributes, in the order of the rows of ``coef_``."""
-        check_is_fitted(self, "coef_")
-        return self._encoder.names
-
-    @property
-    def num_attributes_(self) -> int:
-        """How many attributes there are."""
-        return len(self.attributes_)
-
-    @property
-    def state_features_(self) -> dict[tuple[str, Any], float]:
-        """The weights of attributes that are not zero, by (attribute, label)."""
-        names = self.attributes_
-        rows, columns = np.nonzero(self.coef_)
-        values = self.coef_[rows, columns].tolist()
-        return {
-            (names[a], self.classes_[k]): v for a, k, v in zip(rows.tolist(), columns.tolist(), values, strict=True)
-        }
-
-    @property
-    def transition_features_(self) -> dict[tuple[Any, Any], float]:
-        """The weights of transitions that are not zero, by (label, next label)."""
-        check_is_fitted(self, "coef_")
-        return {
-            (self.classes_[a], self.classes_[b]): float(self.transitions_[a, b])
-            for a, b in zip(*(k.tolist() for k in np.nonzero(self.transitions_)), strict=True)
-        }
