@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data as _validate_data
 
-from pegasos.util.arrays import Array, Matrix, first_not_finite
+from pegasos.util.arrays import Array, Matrix, first_not_finite, is_frame
 
 
 def validate_data(estimator: object, X: Any, **options: object) -> Matrix:
@@ -26,11 +26,6 @@ def validate_data(estimator: object, X: Any, **options: object) -> Matrix:
         row, col = np.argwhere(~np.isfinite(found))[0].tolist()
         raise _not_finite(found[row, col], row, list(X.columns)[col])
     return found
-
-
-def is_frame(X: object) -> bool:
-    """Whether an object is a data frame: rows and named columns, no array."""
-    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "shape")
 
 
 def _column(X: Any, j: int, name: object) -> Iterable[object]:

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from pegasos import _core
-from pegasos.rows.frames import is_frame
-from pegasos.util.arrays import Array, first_not_finite
+from pegasos.util.arrays import Array, first_not_finite, is_frame
 
 #: Numbers of columns are int32.
 MAX_COLUMNS = 2**31 - 2

@@ -53,3 +53,8 @@ def first_not_finite(values: Array) -> int | None:
     """The position of the first NaN or infinity; None if there is none."""
     finite = np.isfinite(values)
     return None if finite.all() else int(finite.argmin())
+
+
+def is_frame(X: object) -> bool:
+    """Whether an object is a data frame: rows and named columns, no array."""
+    return not isinstance(X, np.ndarray) and hasattr(X, "columns") and hasattr(X, "shape")
