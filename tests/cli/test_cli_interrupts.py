@@ -120,7 +120,9 @@ def test_a_signal_at_the_beginning_ends_the_command(data, place, delay):
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-    assert process.returncode in (130, -signal.SIGINT)  # the latter before Python has come to us
+    # Before Python has come to us it ends as it likes: by the signal, or with 1 and what it could not do yet.
+    starting = err.startswith(("Fatal Python error: init_", "Could not import runpy module"))
+    assert process.returncode in ((1,) if starting else (130, -signal.SIGINT)), err
     assert "Exception ignored" not in err
 
 
