@@ -53,26 +53,25 @@ void count_nonzeros(const AnyRows& any, int64_t* of_row, int64_t* of_column, int
 template <class Value>
 void renumber(const AnyRows& any, const std::int32_t* rank, const int64_t* indptr, std::int32_t* indices,
               Value* data, int threads) {
-    std::visit(
-        [&](const auto& rows) {
-            parallel_for(
-                useful_threads(threads, rows.nnz()), (rows.rows + piece - 1) / piece, [&](int64_t t) {
-                    std::vector<std::pair<std::int32_t, Value>> row;
-                    for (int64_t i = t * piece; i < std::min(rows.rows, (t + 1) * piece); ++i) {
-                        row.clear();
-                        each_nonzero(rows, i,
-                                     [&](int64_t k, auto v) { row.emplace_back(rank[k], Value(v)); });
-                        std::sort(row.begin(), row.end(),
-                                  [](const auto& p, const auto& q) { return p.first < q.first; });
-                        // Rows may have changed since they were counted.
-                        int64_t p = indptr[i];
-                        for (const auto& [k, v] : row)
-                            if (p < indptr[i + 1]) indices[p] = k, data[p++] = v;
-                        for (; p < indptr[i + 1]; ++p) indices[p] = 0, data[p] = Value(0);
-                    }
-                });
-        },
-        any);
+    const int64_t count = std::visit([](const auto& rows) { return rows.rows; }, any);
+    const int64_t entries = std::visit([](const auto& rows) { return rows.nnz(); }, any);
+    parallel_for(useful_threads(threads, entries), (count + piece - 1) / piece, [&](int64_t t) {
+        std::vector<std::pair<std::int32_t, Value>> row;
+        for (int64_t i = t * piece; i < std::min(count, (t + 1) * piece); ++i) {
+            row.clear();
+            std::visit(
+                [&](const auto& rows) {
+                    each_nonzero(rows, i, [&](int64_t k, auto v) { row.emplace_back(rank[k], Value(v)); });
+                },
+                any);
+            std::sort(row.begin(), row.end(), [](const auto& p, const auto& q) { return p.first < q.first; });
+            // Rows may have changed since they were counted.
+            int64_t p = indptr[i];
+            for (const auto& [k, v] : row)
+                if (p < indptr[i + 1]) indices[p] = k, data[p++] = v;
+            for (; p < indptr[i + 1]; ++p) indices[p] = 0, data[p] = Value(0);
+        }
+    });
 }
 
 template void renumber<float>(const AnyRows&, const std::int32_t*, const int64_t*, std::int32_t*, float*,

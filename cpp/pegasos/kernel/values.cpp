@@ -38,12 +38,47 @@ const Real* norms_of(const KernelRows& rows) {
         return rows.norms.data();
 }
 
-// Calls f(rows of the panel loops) with the layout of x, whose values suit Real.
-template <class Real, class F>
-void with_layout(const KernelRows& x, F&& f) {
-    std::visit(
-        [&]<class Rows>(const Rows& r) {
-            if constexpr (offered<Real, typename Rows::Value>) f(panel_rows(r));
+// Rows x as the functions below see them, whatever their layout: what computes a panel of theirs, for how many lanes.
+// So these functions are compiled once for each Real; a panel is long enough that a virtual call is not noticed.
+template <class Real>
+class PanelRows {
+ public:
+    virtual ~PanelRows() = default;
+    virtual int lanes() const = 0;
+    virtual void panel(const PanelJob<Real>& job) const = 0;
+    virtual void pull(const PullJob<Real>& job) const = 0;
+    // Entries of row i where tiles want their rows by length, of sparse rows.
+    virtual int64_t length(int64_t i) const = 0;
+};
+
+template <class Real, class Rows>
+class PanelRowsOf final : public PanelRows<Real> {
+ public:
+    explicit PanelRowsOf(const Rows& rows) : rows_(rows) {}
+    int lanes() const override { return Rows::lines * kernel_lanes<Real>; }
+    void panel(const PanelJob<Real>& job) const override { entry().panel(rows_, job); }
+    void pull(const PullJob<Real>& job) const override { entry().pull(rows_, job); }
+    int64_t length(int64_t i) const override {
+        if constexpr (Rows::lines == 2)
+            return std::max<int64_t>(0, rows_.pointer(i + 1) - rows_.pointer(i));
+        else
+            return rows_.cols;
+    }
+
+ private:
+    static const PanelEntry<Real, Rows>& entry() { return kernel_table(); }
+    Rows rows_;
+};
+
+// The rows x, whose values suit Real (check_precision).
+template <class Real>
+std::unique_ptr<PanelRows<Real>> panels_of(const KernelRows& x) {
+    return std::visit(
+        []<class Rows>(const Rows& r) -> std::unique_ptr<PanelRows<Real>> {
+            if constexpr (offered<Real, typename Rows::Value>)
+                return std::make_unique<PanelRowsOf<Real, decltype(panel_rows(r))>>(panel_rows(r));
+            else
+                return nullptr;
         },
         x.view);
 }
@@ -52,11 +87,6 @@ template <class Real>
 void check_precision(const KernelRows& x) {
     if (std::is_same_v<Real, float> && !x.single())
         throw std::invalid_argument("single precision needs float values");
-}
-
-template <class Real, class Rows>
-void run_panel(const Rows& x, const PanelJob<Real>& job) {
-    static_cast<const PanelEntry<Real, Rows>&>(kernel_table()).panel(x, job);
 }
 
 template <class Real>
@@ -96,15 +126,14 @@ int64_t stored_in(const KernelRows& x) {
     return std::visit([](const auto& r) { return r.nnz(); }, x.view);
 }
 
-// Rows interleaved in groups of lanes, as many as rows of layout Rows meet at a time; rows of a sparse layout
-// leave most of it zero.
-template <class Real, class Rows>
+// Rows a interleaved in groups of lanes, as many as rows x meet at a time; rows of a sparse layout leave most of it
+// zero.
+template <class Real>
 class Packed {
  public:
-    static constexpr int L = Rows::lines * kernel_lanes<Real>;
-
-    Packed(const KernelRows& a, const int64_t* index, int64_t count)
-        : a_(a),
+    Packed(const KernelRows& a, const int64_t* index, int64_t count, const PanelRows<Real>& x)
+        : L(x.lanes()),
+          a_(a),
           index_(index),
           count_(count),
           groups_((count + L - 1) / L),
@@ -131,11 +160,12 @@ class Packed {
     Packed(const Packed&) = delete;
     Packed& operator=(const Packed&) = delete;
 
+    const int L;  // lanes of a group
     int64_t count() const { return count_; }
     int64_t groups() const { return groups_; }
     const Real* group(int64_t g) const { return room_.data.get() + g * cols_ * L; }
     const Real* norms(int64_t g) const {
-        return plain_ && Rows::lines == 1 ? nullptr : norms_.data() + g * L;
+        return plain_ && L == kernel_lanes<Real> ? nullptr : norms_.data() + g * L;
     }
 
  private:
@@ -180,17 +210,17 @@ int useful(int threads, int64_t computed, int64_t added) {
 }
 
 // For every tile of a stretch, its rows by length: those that are summed side by side should end together.
-template <class Rows>
-std::vector<std::uint8_t> tile_orders(const Rows& x, const int64_t* index, int64_t first, int64_t count) {
-    if constexpr (Rows::lines == 1) return {};
+template <class Real>
+std::vector<std::uint8_t> tile_orders(const PanelRows<Real>& x, const int64_t* index, int64_t first,
+                                      int64_t count) {
+    if (x.lanes() == kernel_lanes<Real>) return {};  // dense rows are of one length
     std::vector<std::uint8_t> order(std::size_t(count), 0);
     for (int64_t begin = 0; begin < count; begin += kernel_tile) {
         const int size = int(std::min<int64_t>(kernel_tile, count - begin));
         int64_t keys[kernel_tile];
         for (int c = 0; c < size; ++c) {
-            const int64_t at = first + begin + c, row = index ? index[at] : at;
-            if constexpr (Rows::lines == 2)
-                keys[c] = std::max<int64_t>(0, x.pointer(row + 1) - x.pointer(row)) * kernel_tile + c;
+            const int64_t at = first + begin + c;
+            keys[c] = x.length(index ? index[at] : at) * kernel_tile + c;
         }
         std::sort(keys, keys + size);
         for (int c = 0; c < size; ++c) order[std::size_t(begin + c)] = std::uint8_t(keys[c] % kernel_tile);
@@ -274,28 +304,26 @@ void kernel_block(const KernelRows& x, const int64_t* a, int64_t count_a, const 
     const int64_t slabs =
         std::clamp<int64_t>(4 * threads / std::max<int64_t>(batches, 1), 1, std::max<int64_t>(tasks, 1));
     const int64_t slab = (tasks + slabs - 1) / slabs;
-    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
-        using Group = Packed<Real, Rows>;
-        parallel_for(threads, batches * slabs, [&](int64_t task) {
-            const int64_t begin = task / slabs * batch;
-            const int64_t from = std::max(task % slabs * slab, symmetric ? begin / width : 0);
-            const int64_t end = std::min(tasks, (task % slabs + 1) * slab);
-            if (from >= end) return;
-            const Group packed(x, a + begin, std::min(batch, count_a - begin));
-            for (int64_t t = from; t < end; ++t) {
-                const int64_t first = t * width, count = std::min(width, count_b - first);
-                const auto order = tile_orders(rows, b, first, count);
-                for (int64_t g = 0; g < packed.groups(); ++g) {
-                    Real* to[Group::L];
-                    for (int l = 0; l < Group::L; ++l) {
-                        const int64_t row = g * Group::L + l;
-                        to[l] = row < packed.count() ? out + (begin + row) * stride + first : nullptr;
-                    }
-                    run_panel<Real>(rows, {&x.kernel, b, first, count, order.data(), packed.group(g),
-                                           packed.norms(g), norms_of<Real>(x), to});
+    const auto rows = panels_of<Real>(x);
+    parallel_for(threads, batches * slabs, [&](int64_t task) {
+        const int64_t begin = task / slabs * batch;
+        const int64_t from = std::max(task % slabs * slab, symmetric ? begin / width : 0);
+        const int64_t end = std::min(tasks, (task % slabs + 1) * slab);
+        if (from >= end) return;
+        const Packed<Real> packed(x, a + begin, std::min(batch, count_a - begin), *rows);
+        for (int64_t t = from; t < end; ++t) {
+            const int64_t first = t * width, count = std::min(width, count_b - first);
+            const auto order = tile_orders(*rows, b, first, count);
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                Real* to[most_lanes<Real>];
+                for (int l = 0; l < packed.L; ++l) {
+                    const int64_t row = g * packed.L + l;
+                    to[l] = row < packed.count() ? out + (begin + row) * stride + first : nullptr;
                 }
+                rows->panel({&x.kernel, b, first, count, order.data(), packed.group(g), packed.norms(g),
+                             norms_of<Real>(x), to});
             }
-        });
+        }
     });
     if (!symmetric) return;
     parallel_for(threads, tasks, [&](int64_t t) {
@@ -313,27 +341,25 @@ void kernel_fill_add(const KernelRows& x, const int64_t* missing, Real* const* f
     const int64_t m = x.rows(), stretch = stretch_of(x), tasks = (m + stretch - 1) / stretch;
     threads = useful(threads, count_missing * m, count * m);
     const int64_t batch = batch_of<Real>(x, 16);
-    with_layout<Real>(x, [&]<class Rows>(const Rows& view) {
-        using Group = Packed<Real, Rows>;
-        for (int64_t begin = 0; begin == 0 || begin < count_missing; begin += batch) {
-            const Group packed(x, missing + begin, std::min(batch, count_missing - begin));
-            const bool last = begin + batch >= count_missing;
-            parallel_for(threads, tasks, [&](int64_t t) {
-                const int64_t first = t * stretch, n = std::min(stretch, m - first);
-                const auto order = tile_orders(view, nullptr, first, n);
-                for (int64_t g = 0; g < packed.groups(); ++g) {
-                    Real* to[Group::L];
-                    for (int l = 0; l < Group::L; ++l) {
-                        const int64_t row = g * Group::L + l;
-                        to[l] = row < packed.count() ? fill[begin + row] + first : nullptr;
-                    }
-                    run_panel<Real>(view, {&x.kernel, nullptr, first, n, order.data(), packed.group(g),
-                                           packed.norms(g), norms_of<Real>(x), to});
+    const auto view = panels_of<Real>(x);
+    for (int64_t begin = 0; begin == 0 || begin < count_missing; begin += batch) {
+        const Packed<Real> packed(x, missing + begin, std::min(batch, count_missing - begin), *view);
+        const bool last = begin + batch >= count_missing;
+        parallel_for(threads, tasks, [&](int64_t t) {
+            const int64_t first = t * stretch, n = std::min(stretch, m - first);
+            const auto order = tile_orders(*view, nullptr, first, n);
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                Real* to[most_lanes<Real>];
+                for (int l = 0; l < packed.L; ++l) {
+                    const int64_t row = g * packed.L + l;
+                    to[l] = row < packed.count() ? fill[begin + row] + first : nullptr;
                 }
-                if (last) add_stretch(rows, coef, count, F, first, n);
-            });
-        }
-    });
+                view->panel({&x.kernel, nullptr, first, n, order.data(), packed.group(g), packed.norms(g),
+                             norms_of<Real>(x), to});
+            }
+            if (last) add_stretch(rows, coef, count, F, first, n);
+        });
+    }
 }
 
 template <class Real>
@@ -355,36 +381,34 @@ void kernel_scores(const KernelRows& a, const int64_t* a_index, int64_t count, c
     threads = useful(threads, count * m, count * m * outputs);
     const auto& add = static_cast<const VectorEntry<Real>&>(kernel_table()).add;
     std::fill_n(out, outputs * m, 0.0);
-    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
-        using Group = Packed<Real, Rows>;
-        constexpr int L = Group::L;
-        std::vector<int64_t> chosen;
-        for (int64_t begin = 0; begin < count; begin += batch) {
-            chosen.resize(std::size_t(std::min(batch, count - begin)));
-            for (std::size_t p = 0; p < chosen.size(); ++p)
-                chosen[p] = a_index ? a_index[begin + int64_t(p)] : begin + int64_t(p);
-            const Group packed(a, chosen.data(), int64_t(chosen.size()));
-            parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
-                const int64_t first = t * stretch, n = std::min(stretch, m - first);
-                const auto order = tile_orders(rows, x_index, first, n);
-                std::vector<Real> panel(std::size_t(L * n), Real(0));
-                Real* to[L];
-                const Real* from[L];
-                for (int l = 0; l < L; ++l) from[l] = to[l] = panel.data() + l * n;
-                for (int64_t g = 0; g < packed.groups(); ++g) {
-                    run_panel<Real>(rows, {&a.kernel, x_index, first, n, order.data(), packed.group(g),
-                                           packed.norms(g), norms_of<Real>(x), to});
-                    const int lanes = int(std::min<int64_t>(L, packed.count() - g * L));
-                    for (int64_t o = 0; o < outputs; ++o) {
-                        const double* c = coef + o * count + begin + g * L;
-                        // A row of one class has no part in most pairs of classes.
-                        if (std::all_of(c, c + lanes, [](double v) { return v == 0; })) continue;
-                        add(from, c, lanes, out + o * m + first, n);
-                    }
+    const auto rows = panels_of<Real>(x);
+    std::vector<int64_t> chosen;
+    for (int64_t begin = 0; begin < count; begin += batch) {
+        chosen.resize(std::size_t(std::min(batch, count - begin)));
+        for (std::size_t p = 0; p < chosen.size(); ++p)
+            chosen[p] = a_index ? a_index[begin + int64_t(p)] : begin + int64_t(p);
+        const Packed<Real> packed(a, chosen.data(), int64_t(chosen.size()), *rows);
+        const int L = packed.L;
+        parallel_for(threads, (m + stretch - 1) / stretch, [&](int64_t t) {
+            const int64_t first = t * stretch, n = std::min(stretch, m - first);
+            const auto order = tile_orders(*rows, x_index, first, n);
+            std::vector<Real> panel(std::size_t(L * n), Real(0));
+            Real* to[most_lanes<Real>];
+            const Real* from[most_lanes<Real>];
+            for (int l = 0; l < L; ++l) from[l] = to[l] = panel.data() + l * n;
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                rows->panel({&a.kernel, x_index, first, n, order.data(), packed.group(g), packed.norms(g),
+                             norms_of<Real>(x), to});
+                const int lanes = int(std::min<int64_t>(L, packed.count() - g * L));
+                for (int64_t o = 0; o < outputs; ++o) {
+                    const double* c = coef + o * count + begin + g * L;
+                    // A row of one class has no part in most pairs of classes.
+                    if (std::all_of(c, c + lanes, [](double v) { return v == 0; })) continue;
+                    add(from, c, lanes, out + o * m + first, n);
                 }
-            });
-        }
-    });
+            }
+        });
+    }
 }
 
 template <class Real>
@@ -394,26 +418,24 @@ void kernel_cross(const KernelRows& a, const KernelRows& x, Real* out, int64_t s
     const int64_t count = a.rows(), m = x.rows(), stretch = stretch_of(x);
     const int64_t batch = batch_of<Real>(a, 16), batches = (count + batch - 1) / batch;
     threads = useful(threads, count * m, 0);
-    with_layout<Real>(x, [&]<class Rows>(const Rows& rows) {
-        using Group = Packed<Real, Rows>;
-        parallel_for(threads, batches, [&](int64_t task) {
-            std::vector<int64_t> chosen(std::size_t(std::min(batch, count - task * batch)));
-            std::iota(chosen.begin(), chosen.end(), task * batch);
-            const Group packed(a, chosen.data(), int64_t(chosen.size()));
-            for (int64_t first = 0; first < m; first += stretch) {
-                const int64_t n = std::min(stretch, m - first);
-                const auto order = tile_orders(rows, nullptr, first, n);
-                for (int64_t g = 0; g < packed.groups(); ++g) {
-                    Real* to[Group::L];
-                    for (int l = 0; l < Group::L; ++l) {
-                        const int64_t row = g * Group::L + l;
-                        to[l] = row < packed.count() ? out + (task * batch + row) * stride + first : nullptr;
-                    }
-                    run_panel<Real>(rows, {&a.kernel, nullptr, first, n, order.data(), packed.group(g),
-                                           packed.norms(g), norms_of<Real>(x), to});
+    const auto rows = panels_of<Real>(x);
+    parallel_for(threads, batches, [&](int64_t task) {
+        std::vector<int64_t> chosen(std::size_t(std::min(batch, count - task * batch)));
+        std::iota(chosen.begin(), chosen.end(), task * batch);
+        const Packed<Real> packed(a, chosen.data(), int64_t(chosen.size()), *rows);
+        for (int64_t first = 0; first < m; first += stretch) {
+            const int64_t n = std::min(stretch, m - first);
+            const auto order = tile_orders(*rows, nullptr, first, n);
+            for (int64_t g = 0; g < packed.groups(); ++g) {
+                Real* to[most_lanes<Real>];
+                for (int l = 0; l < packed.L; ++l) {
+                    const int64_t row = g * packed.L + l;
+                    to[l] = row < packed.count() ? out + (task * batch + row) * stride + first : nullptr;
                 }
+                rows->panel({&a.kernel, nullptr, first, n, order.data(), packed.group(g), packed.norms(g),
+                             norms_of<Real>(x), to});
             }
-        });
+        }
     });
 }
 
@@ -428,31 +450,28 @@ void kernel_pull(const KernelRows& a, const double* coef, const KernelRows& z, d
     // Every piece has sums of its own, as wide as a row: they should not take more room than the rows.
     const int64_t piece = std::max<int64_t>(4096, cols), pieces = (m + piece - 1) / piece;
     threads = useful(threads, m * count / 4, 0);
-    with_layout<Real>(a, [&]<class Rows>(const Rows& rows) {
-        using Group = Packed<Real, Rows>;
-        constexpr int L = Group::L;
-        const Group packed(z, nullptr, count);
-        for (int64_t g = 0; g < packed.groups(); ++g) {
-            std::vector<double> values(std::size_t(pieces * L), 0.0);
-            std::vector<Real> pulls(std::size_t(pieces * cols * L), Real(0));
-            parallel_for(threads, pieces, [&](int64_t t) {
-                const int64_t first = t * piece, n = std::min(piece, m - first);
-                static_cast<const PanelEntry<Real, Rows>&>(kernel_table())
-                    .pull(rows, {&a.kernel, first, n, packed.group(g), packed.norms(g), norms_of<Real>(a),
-                                 coef, values.data() + t * L, pulls.data() + t * cols * L});
-            });
-            for (int64_t p = g * L; p < std::min(count, (g + 1) * L); ++p) {
-                const int64_t l = p % L;
-                value[p] = 0;
-                std::fill_n(pull + p * cols, cols, 0.0);
-                for (int64_t t = 0; t < pieces; ++t) {
-                    value[p] += values[std::size_t(t * L + l)];
-                    for (int64_t k = 0; k < cols; ++k)
-                        pull[p * cols + k] += double(pulls[std::size_t((t * cols + k) * L + l)]);
-                }
+    const auto rows = panels_of<Real>(a);
+    const Packed<Real> packed(z, nullptr, count, *rows);
+    const int L = packed.L;
+    for (int64_t g = 0; g < packed.groups(); ++g) {
+        std::vector<double> values(std::size_t(pieces * L), 0.0);
+        std::vector<Real> pulls(std::size_t(pieces * cols * L), Real(0));
+        parallel_for(threads, pieces, [&](int64_t t) {
+            const int64_t first = t * piece, n = std::min(piece, m - first);
+            rows->pull({&a.kernel, first, n, packed.group(g), packed.norms(g), norms_of<Real>(a), coef,
+                        values.data() + t * L, pulls.data() + t * cols * L});
+        });
+        for (int64_t p = g * L; p < std::min(count, (g + 1) * L); ++p) {
+            const int64_t l = p % L;
+            value[p] = 0;
+            std::fill_n(pull + p * cols, cols, 0.0);
+            for (int64_t t = 0; t < pieces; ++t) {
+                value[p] += values[std::size_t(t * L + l)];
+                for (int64_t k = 0; k < cols; ++k)
+                    pull[p * cols + k] += double(pulls[std::size_t((t * cols + k) * L + l)]);
             }
         }
-    });
+    }
 }
 
 template void kernel_block<float>(const KernelRows&, const int64_t*, int64_t, const int64_t*, int64_t, float*,
