@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-test
+TOOLS := $(VENV)/build-requires.txt
 CPP := $(shell find cpp fuzz -name '*.?pp')
 # The tests, and the examples in the docstrings of the package as installed, on all cores.
 TESTS := -n auto --dist worksteal --pyargs tests pegasos
 
 # Every target installs with the same flags into the same build directory, so that the second has nothing to compile.
-# Warnings are errors where WERROR=ON says so, as .ci/run does.
+# pip's own environment for builds has another path each time, for which scikit-build-core throws away all object files:
+# what builds the package is installed beside it. Warnings are errors where WERROR=ON says so, as .ci/run does.
 WERROR ?= OFF
-INSTALL := $(BIN)/pip install --quiet --config-settings=cmake.define.PEGASOS_WERROR=$(WERROR)
+INSTALL := $(BIN)/pip install --quiet --no-build-isolation --config-settings=cmake.define.PEGASOS_WERROR=$(WERROR)
 
 .PHONY: help demo test test-all test-simd test-lowest lint stub format bench docs sanitize fuzz fuzz-models build-times check-simd needs clean
 
@@ -39,12 +41,17 @@ $(VENV)/bin/python: | needs
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 
+$(TOOLS): $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $@.new
+	$(BIN)/pip install --quiet -r $@.new cmake ninja
+	@mv $@.new $@
+
 # The package is installed as users get it, and again whenever its sources change.
-$(STAMP): $(VENV)/bin/python pyproject.toml CMakeLists.txt $(CPP) $(shell find src -name '*.py' -o -name '*.css')
+$(STAMP): $(TOOLS) CMakeLists.txt $(CPP) $(shell find src -name '*.py' -o -name '*.css')
 	$(INSTALL) ".[test]"
 	@touch $@
 
-demo: $(VENV)/bin/python
+demo: $(TOOLS)
 	$(INSTALL) ".[plots]"
 	$(BIN)/python examples/demo.py
 
@@ -120,11 +127,11 @@ fuzz-models: $(STAMP)
 	$(BIN)/pip install --quiet atheris
 	$(BIN)/python fuzz/fuzz_model.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -rss_limit_mb=2048 fuzz/corpus/models
 
-docs: $(VENV)/bin/python
+docs: $(TOOLS)
 	$(INSTALL) ".[docs]"
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-bench: $(VENV)/bin/python
+bench: $(TOOLS)
 	$(INSTALL) ".[bench]"
 	$(BIN)/python -m benchmarks.run
 
