@@ -66,7 +66,7 @@ test: lint
 	$(BIN)/python -m pytest $(TESTS)
 
 test-all: lint
-	$(BIN)/python -m pytest -m "" $(TESTS)
+	PEGASOS_TEST_PROCESSES=1 $(BIN)/python -m pytest -m "" $(TESTS)
 	$(MAKE) test-simd test-lowest
 
 # The quick tests at each instruction set below the best one; PEGASOS_SIMD refuses those that the processor lacks.

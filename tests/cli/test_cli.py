@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,12 +25,13 @@ from sklearn.metrics import accuracy_score
 
 import pegasos
 from pegasos import LinearSVC, io
-from pegasos.cli import _progress, _spec
+from pegasos.cli import _progress, _spec, main
 from pegasos.cli._labels import label_from_text, label_text
 from pegasos.datasets import make_text
 
 pytestmark = pytest.mark.unsanitized
 
+AS_PROCESSES = bool(os.environ.get("PEGASOS_TEST_PROCESSES"))
 COMMAND = [sys.executable, "-m", "pegasos"]
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "PEGASOS_TRACEBACK": "1"}
 
@@ -68,19 +70,47 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words, code=0, stdin=None):
-    """Run the command, check its exit code, and return what it printed."""
-    done = processes.run(
-        [*COMMAND, *map(str, words)],
-        input=stdin,
-        stdin=None if stdin is not None else subprocess.DEVNULL,
-        capture_output=True,
-        text=not isinstance(stdin, bytes),
-        env=ENVIRONMENT,
-    )
+def run(*words, code=0, stdin=None, process=AS_PROCESSES):
+    """Run the command, check its exit code, and return what it printed.
+
+    Starting Python and importing NumPy takes most of the time of a command. So this calls ``main`` where it is, with
+    files as standard streams; with ``process``, the default in ``make test-all``, it is a process of its own.
+    """
+    words, text = [str(word) for word in words], not isinstance(stdin, bytes)
+    if process:
+        done = processes.run(
+            [*COMMAND, *words],
+            input=stdin,
+            stdin=None if stdin is not None else subprocess.DEVNULL,
+            capture_output=True,
+            text=text,
+            env=ENVIRONMENT,
+        )
+    else:
+        done = _run_here(words, stdin.encode() if isinstance(stdin, str) else stdin or b"", text)
     assert done.returncode == code, (done.stdout, done.stderr)
     assert "Traceback" not in str(done.stderr)
     return done
+
+
+def _run_here(words, stdin, text):
+    with contextlib.ExitStack() as stack:
+        source, out, err = (stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8")) for _ in range(3))
+        source.buffer.write(stdin)
+        source.buffer.seek(0)
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("PEGASOS_TRACEBACK", "1")
+        patch.setattr(sys, "stdin", source)
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        code = main(words)
+        printed = []
+        for stream in (out, err):
+            stream.flush()
+            stream.buffer.seek(0)
+            data = stream.buffer.read()
+            printed.append(data.decode() if text else data)
+    return subprocess.CompletedProcess(words, code, *printed)
 
 
 def files(folder):
@@ -521,7 +551,7 @@ def test_help_and_version_need_no_numpy():
 
 def test_help_where_greek_letters_cannot_be_shown(monkeypatch):
     monkeypatch.setitem(ENVIRONMENT, "PYTHONIOENCODING", "ascii")
-    assert "? = 1/(C" in run("train", "--help").stdout
+    assert "? = 1/(C" in run("train", "--help", process=True).stdout
 
 
 def test_training_imports_neither_statistics_nor_pandas(data, place):
