@@ -321,19 +321,26 @@ def in_shell(text, data):
 
 
 CLOSED = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]
+USERS_OF_STREAMS = [
+    "train $data/train.svm -m a.model --record run.json",
+    "train $data/train.svm -m a.model --json",
+    "predict $data/test.svm -m $data/a.model -o labels.txt",
+    "evaluate $data/test.svm -m $data/a.model",
+]
 
 
-@pytest.mark.parametrize("closed", CLOSED)
+# Each stream for one command; the other commands close all of them, and the rest is slow.
 @pytest.mark.parametrize(
-    "words",
+    ("words", "closed"),
     [
-        "train $data/train.svm -m a.model --record run.json",
-        "train $data/train.svm -m a.model --json",
-        "predict $data/test.svm -m $data/a.model -o labels.txt",
-        "evaluate $data/test.svm -m $data/a.model",
+        pytest.param(
+            words, closed, marks=[] if words == USERS_OF_STREAMS[1] or closed == CLOSED[-1] else pytest.mark.slow
+        )
+        for words in USERS_OF_STREAMS
+        for closed in CLOSED
     ],
 )
-def test_closed_streams_harm_nothing(data, place, closed, words):
+def test_closed_streams_harm_nothing(data, place, words, closed):
     done = in_shell(f"pegasos {words} {closed}", data)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -93,7 +93,7 @@ def test_equal_rows_share_a_fold():
     assert fold[3] != fold[4]
 
 
-@pytest.mark.parametrize("solver", ["smo", "sdca", "lasvm", pegasos.SBP()], ids=str)
+@pytest.mark.parametrize("solver", ["smo", "sdca", "lasvm", pegasos.SBP(max_steps=2000)], ids=str)
 def test_any_solver_trains_the_reference(solver):
     X, y = make_moons(300, noise=0.25, random_state=0)
     model = SparseSVC(C=10, gamma=1.0, solver=solver, max_support=15, random_state=0)
