@@ -70,6 +70,7 @@ def _main(parent, numbers, *words):
     copies = [os.dup(int(number)) for number in numbers.split(",") if number]
     for place, copy in enumerate(copies, start=3):
         os.dup2(copy, place)
+        os.set_inheritable(place, True)  # dup2 does that unless the copy is in its place already
     os.execvp(words[0], words)
 
 
