@@ -18,7 +18,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 import pegasos
 from pegasos import SDCA, SMO, SVC, SVR, Nystroem, Pegasos, io
@@ -52,13 +51,6 @@ FITS = {
     "no support vectors": lambda: SVR(epsilon=100.0).fit(X, X[:, 0]),
     "no support vectors, sparse": lambda: SVR(epsilon=100.0).fit(SPARSE, X[:, 0]),
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def threads_that_do_not_wait():
-    """LIBSVM's threads wait for each other in loops, which takes minutes where others use the processor, too."""
-    with threadpool_limits(1, user_api="openmp"):
-        yield
 
 
 @pytest.fixture(scope="module")
