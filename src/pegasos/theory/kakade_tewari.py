@@ -48,7 +48,8 @@ def online_to_batch(
     for rows drawn i.i.d., where ``r = Σ_t f(w_t; A_t) − f(w*; A_t)`` is the regret of the run, ``G`` is
     `gradient_bound` and ``B`` is `objective_bound`. Any larger number does for ``r``: `average_regret` times ``T``
     before the run, the measured one after it (`pegasos.experiments.online_to_batch` makes a run and measures it). With
-    the former and ``21 c`` for all constants it is Lemma 2 of the 2011 paper (Corollary 7 there). The theorem is
+    the former and ``21 c`` for all constants it is Lemma 2 of the 2011 paper (Corollary 7 there), which for ``T < 8``
+    and large ``delta`` is a little too small a number, far above the objective of ``w = 0`` though. The theorem is
     printed with probability ``1 − 4 ln(T) δ``; here ``delta`` is all of it.
 
     Parameters
