@@ -39,7 +39,7 @@ def bias_search_evaluations(eps: float, lam: float, radius: float, minority: flo
 
     ``J`` is convex with slopes of at most 1, so that an interval of length ``eps`` around the optimum will do; each
     evaluation, with the sign of its slope ``J′(b) = −Σ a_i y_i/m``, halves it. (Eq. 25, which defines ``J``, lacks the
-    regulariser in print.) ``intercept="search"`` needs fewer, and bounds in place of exact values.
+    regulariser in print.) ``intercept="search"`` works with bounds in place of exact values.
 
     Parameters
     ----------

@@ -174,7 +174,8 @@ class Pegasos(SubgradientSolver):
     With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2, and for
     kernel machines (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) those of its section 4: the same decisions, but
     kernel values are computed for blocks of rows at a time. For structured machines
-    (:class:`~pegasos.StructuredSVC`) they are those of its Example 5.
+    (:class:`~pegasos.StructuredSVC`) they are those of its Example 5. ``intercept="search"`` makes a run of its own at
+    each bias that an outer search tries (section 6).
 
     Parameters
     ----------
