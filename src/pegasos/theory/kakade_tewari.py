@@ -1,6 +1,11 @@
 """From the regret of an online run to the objective of its average: what Lemma 2 of the 2011 paper rests on.
 
 Kakade and Tewari, *On the generalization ability of online strongly convex programming algorithms*, NIPS 2008.
+
+Why the constants hold: ``f(w_t) − f(w*)`` exceeds what the rows of step ``t`` show of it by a martingale difference of
+at most ``2B``, whose variance is at most ``G²‖w_t − w*‖² ≤ (2G²/lam)(f(w_t) − f(w*))``. Freedman's inequality, applied
+to at most ``4 ln T`` ranges of the summed variance ``σ²``, bounds the sum by ``max{2σ, 6B√ℓ}√ℓ``, and the quadratic
+inequality that results is solved for the sum.
 """
 
 from __future__ import annotations
