@@ -175,6 +175,7 @@ KILLED = [
     "sdca blocks",
     "sdca ten classes",
     "search",
+    "search by pegasos",
     "cutting_plane",
     "interior_point three classes",
     "smoothed_newton three classes",
@@ -801,7 +802,7 @@ def test_forged_states_are_refused_or_harmless(name, path, monkeypatch):
     forged()
 
 
-@pytest.mark.parametrize("name", ["search", "cutting_plane"])
+@pytest.mark.parametrize("name", ["search", "search by pegasos", "cutting_plane"])
 @pytest.mark.parametrize("field", ["loop.best.W", "loop.best.b"])
 def test_forged_models_that_are_no_numbers_are_refused(name, field, path, monkeypatch):
     """However good a forged file says they are."""

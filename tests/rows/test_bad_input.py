@@ -298,7 +298,7 @@ CLASSIFIER = [
     ({"solver": "cutting_plane", "intercept": "subgradient"}, "'cutting_plane' cannot learn intercept='subgradient'"),
     ({"solver": "sdca", "intercept": "batch"}, "'sdca' cannot learn intercept='batch'"),
     ({"solver": "pegasos", "intercept": "batch"}, "batch_size"),
-    ({"solver": "pegasos", "intercept": "search"}, "'pegasos' cannot learn intercept='search'"),
+    ({"solver": "norma", "intercept": "search"}, "'norma' cannot learn intercept='search'"),
     ({"solver": InteriorPoint(max_columns=1)}, "columns exceed max_columns=1"),
     ({"solver": SGD(eta=10.0), "lam": 1.0}, "eta=10.0 is too large"),
 ]

@@ -9,10 +9,11 @@ from conftest import SCALAR, advance, kind_of, optimum, oracle, problem, solve, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from sklearn.svm import SVC, SVR
 from sklearn.svm import LinearSVC as LiblinearSVC
 
-from pegasos import LinearSVC, LinearSVR, losses
+from pegasos import LinearSVC, LinearSVR, _core, losses
 from pegasos.fit.engine import Options
 from pegasos.problems.base import Point
 from pegasos.problems.linear import Weights, feasible
@@ -183,6 +184,7 @@ WAYS = {
     "unregularized": SDCA(),
     "feature": SDCA(),
     "search": SDCA(),
+    "search by pegasos": Pegasos(),
     "subgradient": Pegasos(),
     "batch": Pegasos(batch_size=20),
 }
@@ -192,11 +194,12 @@ WAYS = {
 @scalar
 def test_gaps_are_honest(intercept, loss):
     """The certified dual never exceeds the optimum with an unregularised bias (or the feature's own)."""
-    X, y = toy(loss, 60, 4)
+    X, y, solver = *toy(loss, 60, 4), WAYS[intercept]
+    intercept = intercept.split()[0]
     c = np.random.default_rng(0).uniform(0.2, 2, 60)
     p = problem(X, y, loss, 0.05, weight=c, bias=kind_of(intercept), feature=1.3)
     star = optimum(p)[0].primal
-    result = solve(p, WAYS[intercept], intercept, tol=1e-3, max_iter=120)
+    result = solve(p, solver, intercept, tol=1e-3, max_iter=120)
     for checkpoint in result.trace:
         assert checkpoint.dual <= star * (1 + 1e-8)
         assert checkpoint.primal >= star * (1 - 1e-8)
@@ -215,17 +218,69 @@ def test_exact_ways_find_the_optimum(intercept, loss):
     assert_allclose(result.certificate.primal, star.primal, rtol=2e-5)
 
 
-def test_search_moves_the_bias_of_each_class():
+@pytest.mark.parametrize("solver", [SDCA(), Pegasos()], ids=lambda s: s.name)
+def test_search_moves_the_bias_of_each_class(solver):
     X, y = toy(losses.Hinge(), 60, 4, classes=3)
     p = problem(X + 0.5, y, losses.Hinge(), 0.05, bias="free")
     stars = optimum(p)
-    result = solve(p, SDCA(), "search", tol=1e-3, max_iter=2000)
+    result = solve(p, solver, "search", tol=1e-3, max_iter=8000)
     assert result.certificate.converged
     for star, primal, dual in zip(
         stars, result.certificate.primal_per_class, result.certificate.dual_per_class, strict=True
     ):
         assert dual <= star.primal * (1 + 1e-8)
         assert primal <= star.primal * (1 + 1.1e-3)
+
+
+@pytest.mark.parametrize("solver", [Pegasos(), Pegasos(t0=0), Pegasos(t0=0, projection=True)], ids=repr)
+@pytest.mark.parametrize("lam", [0.3, 0.03])
+def test_search_with_pegasos_finds_the_optimum(solver, lam):
+    """The paper's outer loop: also with rows far from 0, one class rare, and steps as printed."""
+    X, y = centred()
+    y = np.where(np.arange(60) % 3 == 0, y, -1.0)
+    p = problem(X, y, losses.Hinge(), lam, bias="free")
+    star = optimum(p)[0].primal
+    result = solve(p, solver, "search", tol=1e-3, max_iter=20_000)
+    assert result.certificate.converged
+    assert star * (1 - 1e-9) <= result.certificate.primal <= star * (1 + 1e-3)
+    assert star * (1 - 1.1e-3) <= result.certificate.dual <= star * (1 + 1e-9)
+
+
+def test_runs_of_the_search_are_those_of_pegasos_at_a_fixed_bias():
+    """Each application is Fig. 1 on the margins y(⟨w, x⟩ + b), from w = 0; its line is below J everywhere."""
+    X, y = centred(40)
+    lam, p = 0.05, problem(*centred(40), losses.Hinge(), 0.05, bias="free")
+    engine = Pegasos(t0=0, sampling="permutation").engine(p, Options("search", 3))
+    biases = np.linspace(-3, 3, 13)
+    exact = [optimum_at(X, y, lam, b) for b in biases]
+    for number in range(6):
+        assert engine.round == number
+        b = float(engine.b[0])
+        w, t = np.zeros(4), 0
+        while not engine.due(0.0):
+            epoch = int(engine.inner.epochs)
+            advance(engine, engine.epochs + 1)
+            for i in _core.epoch_order(40, "permutation", 3 + number, epoch):
+                t += 1
+                violated = y[i] * (w @ X[i] + b) < 1
+                w = (1 - 1 / t) * w + violated * y[i] * X[i] / (lam * t)
+            assert_allclose(engine.model()[0][0], w, atol=1e-10)
+            assert engine.model()[1][0] == b
+        engine.learn(p.certify(engine.point()))
+        for height, slope in engine.lines[0]:
+            assert np.all(height + slope * biases <= np.array(exact) + 1e-7)
+    assert abs(engine.b[0]) > 0.1
+
+
+def optimum_at(X, y, lam, b):
+    """J(b), by the dual at a fixed bias."""
+    m = len(y)
+
+    def dual(a):
+        w = (a * y) @ X / (lam * m)
+        return lam / 2 * w @ w - a @ (1 - y * b) / m, (y * (X @ w) - 1 + y * b) / m
+
+    return -minimize(dual, np.full(m, 0.5), jac=True, bounds=[(0, 1)] * m, options={"ftol": 1e-13}).fun
 
 
 @scalar

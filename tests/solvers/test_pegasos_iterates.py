@@ -374,6 +374,8 @@ def engines():
     yield "sdca-joint", SDCA(), cs, "unregularized", 3
     yield "search", SDCA(), hinge, "search", None
     yield "search-lanes", SDCA(), hinge, "search", 3
+    yield "search-pegasos", Pegasos(t0=0), hinge, "search", None
+    yield "search-pegasos-lanes", Pegasos(), hinge, "search", 3
     yield "interior-point", InteriorPoint(), hinge, "unregularized", None
     yield "interior-point-lanes", InteriorPoint(), hinge, "feature", 3
     yield "smoothed-newton", SmoothedNewton(), hinge, "unregularized", None

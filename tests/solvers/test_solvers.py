@@ -522,6 +522,7 @@ def test_joint_losses_refuse_scalar_biases(loss):
     p = problem(X, y, loss, 0.1, bias="free")
     for solver, intercept in (
         (SDCA(), "search"),
+        (Pegasos(), "search"),
         (Pegasos(batch_size=8), "batch"),
         (Auto(), "search"),
         (Auto(), "batch"),

@@ -120,6 +120,11 @@ FITS = {
     "sdca regression": ("numbers", {"solver": SDCA(), "loss": "huber", "max_iter": 120}, {}),
     "sdca converging": ("two", {"solver": SDCA(), "lam": 1e-2, "tol": 1e-3, "max_iter": 5000}, {}),
     "search": ("two", {"solver": SDCA(), "intercept": "search", "max_iter": 25}, {}),
+    "search by pegasos": (
+        "two",
+        {"solver": Pegasos(output="average"), "intercept": "search", "max_iter": 60},
+        {},
+    ),
     "search in ten classes": ("10", {"solver": SDCA(), "intercept": "search", "max_iter": 40}, {}),
     "cutting_plane": ("two", {"solver": CuttingPlane(max_planes=20), "max_iter": 60}, {}),
     "cutting_plane three classes": (

@@ -1,7 +1,7 @@
 """The sparse kernel machines that the 2013 paper "Learning optimally sparse SVMs" compares itself with, and more.
 
-Every method is a function of a :class:`Task` and the sizes that are wanted, and returns a list of
-:class:`Expansion`; :data:`METHODS` has them by name.
+Every method of :data:`METHODS` is a function of a :class:`Task` and the sizes that are wanted, and returns a list of
+:class:`Expansion`. Runs of Pegasos whose guarantees are those of its analysis have a file of their own.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ from pegasos.experiments.baselines.random_basis import random_basis
 from pegasos.experiments.baselines.reduced_set import reduced_set
 from pegasos.experiments.baselines.spsvm import spsvm
 from pegasos.experiments.baselines.task import Expansion, Task
+from pegasos.experiments.online import OnlineRun, StoppedRun, online_to_batch, stopped_pegasos
 
 __all__ = [
     "METHODS",
     "Expansion",
+    "OnlineRun",
+    "StoppedRun",
     "Task",
     "budget_perceptron",
     "cpsp",
     "forgetron",
+    "online_to_batch",
     "osuna_girosi",
     "perceptron",
     "ramp",
     "random_basis",
     "reduced_set",
     "spsvm",
+    "stopped_pegasos",
 ]
 
 #: Every method by the name that its results carry.

@@ -56,6 +56,8 @@ class Solver:
         if intercept not in ("none", "feature", *self.intercepts):
             accepted = ", ".join(("feature", *self.intercepts))
             raise ValueError(f"solver {self.name!r} cannot learn intercept={intercept!r}; it can {accepted}")
+        if intercept == "search" and problem.joint:
+            raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
 
     def numbers_per_weight(self, outputs: int) -> int:
         """Numbers that a fit keeps for each weight at its peak (measured): columns that need too many are refused."""

@@ -2,7 +2,8 @@
 
     J(b) = min_w (λ/2)‖w‖² + (1/M) Σ c_i ℓ_i(⟨w, x_i⟩ + b)
 
-is convex. Every dual point u of the inner problem gives a line below it everywhere,
+(the paper's Eq. 25, which lacks the regulariser in print) is convex. Every dual point u of the inner problem gives a
+line below it everywhere,
 
     J(b′) ≥ (1/M) Σ c_i (−ℓ_i*(−u_i)) − (λ/2)‖W(u)‖² − b′ (1/M) Σ c_i u_i,
 
@@ -10,30 +11,43 @@ so instead of comparing noisy values of J the search keeps the lines: the next b
 a crossing of a falling line and a rising one is a lower bound of the optimum over b and w. It is the dual value, or
 less, of their dual points mixed so that Σ c_i u_i = 0, and those mixtures are what is certified: of the best crossing
 so far both points are kept, to be mixed with the current one.
+
+The inner solver is SDCA, which goes on from where it is when the bias moves, or Pegasos, which begins anew at every
+bias, as in the paper, with more epochs each time: an application of Pegasos is as good as it is long. Its lines are
+those of the dual points of its window of epochs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
-from pegasos.problems.base import Bounds
+from pegasos import _core
+from pegasos.problems.base import Bounds, Point
 from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
 from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.solvers.linear.lanes import LaneEngine
 from pegasos.util.fields import State, saved
+
+#: Slopes up to this share of the numbers they are sums of are rounding errors: such a line crosses the others anywhere.
+LEVEL = 1e-12
 
 
 class BiasSearchEngine(LinearEngine):
-    """Dual coordinate ascent at fixed biases, moved between rounds; one bias and set of lines for each part."""
+    """A solver at fixed biases, moved between rounds; one bias and set of lines for each part."""
 
-    def __init__(self, problem: LinearProblem, *, seed: int, **options: Any) -> None:
+    #: What each round is longer than the one before, and the longest, in epochs.
+    growth: ClassVar[float]
+    longest: ClassVar[float]
+
+    inner: LaneEngine[Any]
+
+    def __init__(self, problem: LinearProblem) -> None:
         self.problem = problem
-        # Without a constant feature and multiplier the offsets that begin_at() sets stay fixed.
-        self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **(options | {"single": False}))
         K = problem.outputs
         self.lines: list[list[tuple[float, float]]] = [[] for _ in range(K)]  # height at 0, slope
         #: The dual points of a falling and of a rising line of each part, and those lines; NaN: none yet.
@@ -42,6 +56,14 @@ class BiasSearchEngine(LinearEngine):
         self.b = np.zeros(K)
         self.round_ends, self.length = 2.0, 2.0
         self.ended = False
+
+    def current(self) -> Array:
+        """The dual point of the domain whose lines are to be kept."""
+        raise NotImplementedError
+
+    def move(self, u: Array, bounds: Bounds[Weights]) -> None:
+        """Go on at the biases ``b``; ``u`` was the current point."""
+        raise NotImplementedError
 
     @property
     def epochs(self) -> float:
@@ -58,10 +80,13 @@ class BiasSearchEngine(LinearEngine):
     def model(self) -> tuple[Array | None, Array]:
         return self.inner.model()
 
+    def proposed(self) -> Array:
+        """The dual point to be certified, before it is mixed with one of the other side."""
+        return self.current()
+
     def duals(self) -> Array | None:
         """The current dual point, mixed with one of the other side so that Σ c_i u_i = 0."""
-        u = self.inner.duals()
-        assert u is not None
+        u = self.proposed()
         slopes = self._slopes(u)
         for k, slope in enumerate(slopes):
             other = int(slope < 0)
@@ -82,9 +107,10 @@ class BiasSearchEngine(LinearEngine):
             self.sides[side, :, k], self.side_lines[side, k] = u, line
 
     def learn(self, bounds: Bounds[Weights]) -> None:
-        p, u = self.problem, self.inner.lanes.duals()
+        p, u = self.problem, self.current()
         heights = p.mean_conjugates(u) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(u))
         slopes = self._slopes(u)
+        slopes[np.abs(slopes) <= LEVEL * (p.c @ np.abs(u)) / p.total] = 0.0
         balanced = feasible(p, u)  # its line is level, so that the maximum of all lines has a minimum
         level = p.mean_conjugates(balanced) - 0.5 * p.lam * p.squared_norms_of(p.dual_weights(balanced))
         for k in range(p.outputs):
@@ -96,10 +122,8 @@ class BiasSearchEngine(LinearEngine):
             # While the lines are far below J their minimum says little; then take the best bias of the current weights.
             near = abs(bounds.primal[k] - lower) < 0.5 * bounds.primal[k]
             self.b[k] = b if near else bounds.model.b[k]
-        self.inner.begin_at(u, self.b)
-        assert bounds.scores is not None
-        self.inner.reactivate(bounds.scores - bounds.model.b + self.b)
-        self.length = min(1.2 * self.length, 50.0)
+        self.move(u, bounds)
+        self.length = min(self.growth * self.length, self.longest)
         self.round_ends = self.epochs + self.length
 
     def state(self) -> State:
@@ -116,6 +140,73 @@ class BiasSearchEngine(LinearEngine):
         self.side_lines = saved(state, "side_lines", self.side_lines.shape)
         self.b = saved(state, "b", self.b.shape)
         self.round_ends, self.length = map(float, saved(state, "round", (2,)))
+
+
+class DualBiasSearch(BiasSearchEngine):
+    """With dual coordinate ascent, which keeps its dual point when the bias moves."""
+
+    growth, longest = 1.2, 50.0
+    inner: DualAscentEngine
+
+    def __init__(self, problem: LinearProblem, *, seed: int, **options: Any) -> None:
+        super().__init__(problem)
+        # Without a constant feature and multiplier the offsets that begin_at() sets stay fixed.
+        self.inner = DualAscentEngine(problem, seed=seed, feature=0.0, **(options | {"single": False}))
+
+    def current(self) -> Array:
+        return self.inner.lanes.duals()
+
+    def proposed(self) -> Array:
+        return self.inner.lanes.averages()
+
+    def move(self, u: Array, bounds: Bounds[Weights]) -> None:
+        self.inner.begin_at(u, self.b)
+        assert bounds.scores is not None
+        self.inner.reactivate(bounds.scores - bounds.model.b + self.b)
+
+
+class PegasosBiasSearch(BiasSearchEngine):
+    """With Pegasos, a run of its own for every bias; ``make`` builds the engine of a run from its seed."""
+
+    # Runs whose lengths grow geometrically take no more than 1/(1 − 1/growth) times the longest.
+    growth, longest = 1.3, np.inf
+
+    def __init__(self, problem: LinearProblem, make: Callable[[int], LaneEngine[_core.Pegasos]], *, seed: int) -> None:
+        super().__init__(problem)
+        self.make, self.seed = make, seed
+        self.spent, self.round = 0.0, 0
+        self._begin()
+
+    @property
+    def epochs(self) -> float:
+        return self.spent + self.inner.epochs
+
+    def current(self) -> Array:
+        u = self.problem.clipped(Point(Weights(None, self.b), self.inner.duals())).duals
+        assert u is not None
+        return np.asarray(u)
+
+    def move(self, u: Array, bounds: Bounds[Weights]) -> None:
+        self.spent += self.inner.epochs
+        self.round += 1
+        self._begin()
+
+    def _begin(self) -> None:
+        """A run from w = 0 at the biases ``b``, which it is not asked to learn."""
+        self.inner = self.make(self.seed + self.round)
+        for core, part in self.inner.lanes.parts():
+            bias = np.zeros_like(core.state()["b"])  # lanes are padded
+            bias[: part.stop - part.start] = self.b[part]
+            core.restore(core.state() | {"b": bias})
+
+    def state(self) -> State:
+        return super().state() | {"run": np.array([self.spent, float(self.round)])}
+
+    def restore(self, state: State) -> None:
+        spent, number = map(float, saved(state, "run", (2,), low=0, high=2.0**53))
+        self.spent, self.round = spent, int(number)
+        self.inner = self.make(self.seed + self.round)
+        super().restore(state)
 
 
 def _crossing(one: Sequence[float] | Array, other: Sequence[float] | Array) -> float:

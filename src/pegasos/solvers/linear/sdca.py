@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from pegasos.fit.engine import Options
 from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.base import SAMPLINGS, Sampling, Solver, check_count, check_flag, check_word, row_order
-from pegasos.solvers.linear.bias_search import BiasSearchEngine
+from pegasos.solvers.linear.bias_search import DualBiasSearch
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine
 from pegasos.solvers.linear.engine import LinearEngine
 
@@ -53,11 +53,6 @@ class SDCA(Solver):
     name: ClassVar[str] = "sdca"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "search")
 
-    def check(self, problem: LinearProblem, intercept: str) -> None:
-        super().check(problem, intercept)
-        if intercept == "search" and problem.joint:
-            raise ValueError(f"intercept='search' is not defined for the joint loss {problem.loss.name!r}")
-
     def __post_init__(self) -> None:
         check_flag(self, "shrinking")
         check_word(self, "sampling", SAMPLINGS)
@@ -69,7 +64,7 @@ class SDCA(Solver):
 
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         blocks = int(self.blocks) if self.blocks is not None and problem.outputs == 1 else 0
-        kind = BiasSearchEngine if options.intercept == "search" else DualAscentEngine
+        kind = DualBiasSearch if options.intercept == "search" else DualAscentEngine
         return kind(
             problem,
             shrinking=self.shrinking,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,6 +25,8 @@ from pegasos.solvers.base import (
     is_number,
     row_order,
 )
+from pegasos.solvers.linear.bias_search import PegasosBiasSearch
+from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
@@ -133,7 +135,7 @@ class SubgradientSolver(Solver):
         """That of the ball which holds the weights of all parts; 0: they are not projected."""
         return projection_radius(lam, float(problem.at_zero().max())) if self.projection else 0.0
 
-    def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         return self.engine_with(problem, options, self.units(problem), self._t0(problem))
 
     def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
@@ -172,7 +174,8 @@ class Pegasos(SubgradientSolver):
     With ``t0=0`` these are the iterates of Shalev-Shwartz, Singer, Srebro & Cotter (2011), Figs. 1 and 2, and for
     kernel machines (:class:`~pegasos.SVC`, :class:`~pegasos.SVR`) those of its section 4: the same decisions, but
     kernel values are computed for blocks of rows at a time. For structured machines
-    (:class:`~pegasos.StructuredSVC`) they are those of its Example 5.
+    (:class:`~pegasos.StructuredSVC`) they are those of its Example 5. ``intercept="search"`` makes a run of its own at
+    each bias that an outer search tries (section 6).
 
     Parameters
     ----------
@@ -209,6 +212,16 @@ class Pegasos(SubgradientSolver):
 
     t0: float | Literal["auto"] = "auto"
     name: ClassVar[str] = "pegasos"
+    intercepts: ClassVar[tuple[str, ...]] = (*SubgradientSolver.intercepts, "search")
+
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
+        if options.intercept != "search":
+            return super().engine(problem, options)
+
+        def run(seed: int) -> SubgradientEngine:
+            return self.engine_with(problem, replace(options, seed=seed), Units(), self._t0(problem))
+
+        return PegasosBiasSearch(problem, run, seed=options.seed)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,62 +1,20 @@
-"""What is proven about Pegasos, as numbers you can compute before and after a fit.
+"""Theorem 1, Lemmas 1 to 3 and the corollaries of the 2011 paper, with its random stopping time.
 
-Notation: ``f(w) = (lam/2)‖w‖² + mean loss`` with minimiser ``w*``; step ``t`` uses the rows ``A_t`` and the step size
-``1/(lam t)``; ``f(w; A_t)`` is the same objective on those rows only; ``R`` bounds every ``‖x‖`` (a constant feature
-``B`` counts: ``R² = max‖x‖² + B²``). The paper is Shalev-Shwartz, Singer, Srebro and Cotter, *Pegasos: primal estimated
-sub-gradient solver for SVM*, Mathematical Programming 127 (2011), 3–30; the notes are Stratos, *Notes on Pegasos*.
-
-Two slips in print are mended here and change no bound: the sum in the proof of Lemma 1 collapses to
-``−(lam T/2)‖w_{T+1} − u‖²`` (as in the notes), and the sign of ``v_t`` in Eq. 12 is plus.
-
-Everything is stated for the hinge loss and holds for any convex loss with ``|ℓ'| ≤ L`` and ``ℓ(0) ≤ 1`` when ``L·R`` is
-passed for the radius (paper, Section 5): ``L = 1`` for the hinge, log and epsilon-insensitive losses.
-
-The bounds do not depend on the number of rows, nor on the batch size ``k``: as stated, a larger batch buys nothing.
-`minibatch_factor` says what it can buy.
+Shalev-Shwartz, Singer, Srebro and Cotter, *Pegasos: primal estimated sub-gradient solver for SVM*, Mathematical
+Programming 127 (2011), 3–30. Two slips in print are mended here and change no bound: the sum in the proof of Lemma 1
+collapses to ``−(lam T/2)‖w_{T+1} − u‖²`` (as in the notes), and the sign of ``v_t`` in Eq. 12 is plus.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from operator import index
-from typing import overload
 
-import numpy as np
-from numpy.typing import NDArray
+from pegasos.theory.checks import count, nonnegative, positive, probability, smallest
+from pegasos.util.random import uniform
 
-__all__ = [
-    "average_regret",
-    "average_suboptimality",
-    "batch_suboptimality",
-    "certified_sign_margin",
-    "constant",
-    "distance_to_optimum",
-    "gradient_bound",
-    "instantaneous_regret",
-    "iterations",
-    "minibatch_factor",
-    "projection_radius",
-    "random_iterate_suboptimality",
-]
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-    return float(value)
-
-
-def _nonnegative(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-    return float(value)
-
-
-def _count(name: str, value: int, least: int = 1) -> int:
-    if isinstance(value, float) or index(value) < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return index(value)
+#: The stream of a seed that the stopping time is drawn from.
+_STOPPING = 0x73746F70
 
 
 def projection_radius(lam: float, loss_at_zero: float = 1.0) -> float:
@@ -79,7 +37,7 @@ def projection_radius(lam: float, loss_at_zero: float = 1.0) -> float:
     >>> projection_radius(0.01)
     10.0
     """
-    return math.sqrt(_nonnegative("loss_at_zero", loss_at_zero) / _positive("lam", lam))
+    return math.sqrt(nonnegative("loss_at_zero", loss_at_zero) / positive("lam", lam))
 
 
 def gradient_bound(
@@ -112,7 +70,7 @@ def gradient_bound(
     >>> gradient_bound(1.0, 0.01, projection=True)
     1.1
     """
-    slope = _positive("lipschitz", lipschitz) * _positive("radius", radius)
+    slope = positive("lipschitz", lipschitz) * positive("radius", radius)
     rho = projection_radius(lam, loss_at_zero)
     return lam * rho + slope if projection else 2 * slope
 
@@ -168,8 +126,8 @@ def average_regret(T: int, lam: float, gradient_norm: float, *, t0: float = 0.0,
     >>> average_regret(1000, 0.1, gradient_norm=2.0)
     0.158...
     """
-    T, lam, G = _count("T", T), _positive("lam", lam), _nonnegative("gradient_norm", gradient_norm)
-    t0, norm = _nonnegative("t0", t0), _nonnegative("norm", norm)
+    T, lam, G = count("T", T), positive("lam", lam), nonnegative("gradient_norm", gradient_norm)
+    t0, norm = nonnegative("t0", t0), nonnegative("norm", norm)
     harmonic = 1 / (1 + t0) + math.log((T + t0) / (1 + t0))  # ≥ Σ 1/(t + t0)
     return lam * t0 * norm**2 / (2 * T) + G**2 * harmonic / (2 * lam * T)
 
@@ -249,13 +207,12 @@ def average_suboptimality(T: int, lam: float, radius: float, delta: float, *, pr
     >>> average_suboptimality(10**6, 0.01, 1.0, delta=0.05)
     0.141...
     """
-    T, lam, radius = _count("T", T, 3), _positive("lam", lam), _positive("radius", radius)
+    T, lam, radius = count("T", T, 3), positive("lam", lam), positive("radius", radius)
     if lam > 0.25:
         raise ValueError(f"lam must be at most 1/4 for this bound, got {lam!r}")
     if radius < 1:
         raise ValueError(f"radius must be at least 1 for this bound (1 bounds the norms too), got {radius!r}")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}")
+    probability("delta", delta)
     return 21 * constant(radius, lam, projection=projection) * math.log(T / delta) / (lam * T)
 
 
@@ -304,116 +261,58 @@ def iterations(eps: float, lam: float, radius: float, delta: float | None = None
     >>> iterations(0.01, lam=0.1, radius=1.0, delta=0.05)
     1442947
     """
-    _positive("eps", eps)
+    positive("eps", eps)
     bound: Callable[[int], float]
     if delta is None:
         least, bound = 1, lambda T: batch_suboptimality(T, lam, radius, projection=projection)
     else:
         least, bound = 3, lambda T: average_suboptimality(T, lam, radius, delta, projection=projection)
-    if bound(least) <= eps:
-        return least
-    high = least
-    while bound(high) > eps:  # both bounds fall as T grows
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if bound(middle) > eps else (low, middle)
-    return high
+    return smallest(bound, eps, least)
 
 
-def minibatch_factor(k: int, m: int, sigma2: float) -> float:
-    r"""What batches of ``k`` rows do to the expected squared norm of the loss gradient, and so to the expected bound.
+def stopping_time(T: int, random_state: int = 0) -> int:
+    r"""The random stopping time of Lemma 3: a ``t`` drawn uniformly from ``1…T`` before the run.
 
-    .. math::
-
-        \mathbb E \Big\| \frac1k \sum_{i \in A} g_i x_i \Big\|^2 \le R^2\, \frac{\beta_k}{k},
-        \qquad \beta_k = 1 + \frac{(k - 1)(m \sigma^2 - 1)}{m - 1},
-        \qquad \sigma^2 = \frac{\|X\|_{\mathrm{spec}}^2}{m R^2}
-
-    for ``|g_i| ≤ 1`` and ``A`` drawn without repetitions (Takáč, Bijral, Richtárik and Srebro, *Mini-batch primal and
-    dual methods for SVMs*, 2013). Without projection ``E f(w̄) − f(w*)`` is then at most this factor times
-    `instantaneous_regret`. Batches pay, step for step, until ``k ≈ 1/σ²``.
+    A run that stops with ``w_t`` in its hand, after ``t − 1`` steps, has what `random_iterate_suboptimality` promises
+    without doing the rest: half of the work on average. `pegasos.experiments.stopped_pegasos` is such a run.
 
     Parameters
     ----------
-    k : int
-        Rows in a batch, ``1 ≤ k ≤ m``.
-    m : int
-        Rows in all.
-    sigma2 : float
-        ``σ²``: squared largest singular value of ``X`` over ``m R²``, from ``1/m`` (orthogonal rows of equal norm) to 1
-        (all rows parallel).
-
-    Returns
-    -------
-    float
-        ``β_k/k``, at most 1.
+    T : int
+        Number of steps that the guarantee is for, positive.
+    random_state : int
+        Seed, not negative.
 
     Examples
     --------
-    >>> minibatch_factor(10, m=1000, sigma2=0.001)
-    0.1
-    >>> minibatch_factor(10, m=1000, sigma2=1.0)
-    1.0
+    >>> stopping_time(1000, random_state=1) == stopping_time(1000, random_state=1)
+    True
+    >>> 1 <= stopping_time(10) <= 10
+    True
     """
-    m, k = _count("m", m), _count("k", k)
-    if k > m:
-        raise ValueError(f"k must be at most m = {m}, got {k!r}")
-    if not (1 - 1e-9) / m <= sigma2 <= 1 + 1e-9:
-        raise ValueError(f"sigma2 must lie between 1/m and 1, got {sigma2!r}")
-    return (1 + (k - 1) * (m * sigma2 - 1) / max(1, m - 1)) / k
+    T, seed = count("T", T), count("random_state", random_state, 0)
+    return min(T, max(1, math.ceil(T * uniform(seed, _STOPPING))))
 
 
-def distance_to_optimum(gap: float, lam: float) -> float:
-    r"""Bound on ``‖w − w*‖`` from a duality gap.
+def stopping_attempts(failure: float, delta: float) -> int:
+    r"""Independent runs with random stopping times of which one is good with probability at least ``1 − failure``.
 
-    .. math:: \|w - w^*\| \le \sqrt{2\,\mathrm{gap}/\lambda}
+    .. math:: j = \Big\lceil \frac{\ln \mathrm{failure}}{\ln \frac{1 + \delta}{2}} \Big\rceil
 
-    ``f`` is lam-strongly convex and ``f(w) − f(w*) ≤ gap``. With a bias that is not penalised the bound holds for ``w``
-    and says nothing about the bias.
+    Each is as good as `random_iterate_suboptimality` says with probability at least ``(1 − delta)/2``; the paper's "on
+    average after two attempts" is ``delta → 0``. Which one is the best their objectives tell.
 
     Parameters
     ----------
-    gap : float
-        Primal minus dual value, not negative.
-    lam : float
-        Regularisation, positive.
+    failure : float
+        Allowed probability that none is good, in (0, 1).
+    delta : float
+        As in `average_suboptimality`.
 
     Examples
     --------
-    >>> distance_to_optimum(0.005, 0.01)
-    1.0
+    >>> stopping_attempts(0.5, delta=1e-9), stopping_attempts(0.01, delta=0.1)
+    (1, 8)
     """
-    return math.sqrt(2 * _nonnegative("gap", gap) / _positive("lam", lam))
-
-
-@overload
-def certified_sign_margin(norm: float, gap: float, lam: float) -> float: ...
-@overload
-def certified_sign_margin(norm: NDArray[np.floating], gap: float, lam: float) -> NDArray[np.float64]: ...
-def certified_sign_margin(norm: float | NDArray[np.floating], gap: float, lam: float) -> float | NDArray[np.float64]:
-    r"""Score beyond which a prediction is certainly that of the exact optimum.
-
-    .. math:: |\langle w, x\rangle| > \|x\| \sqrt{2\,\mathrm{gap}/\lambda}
-        \;\Rightarrow\; \operatorname{sign}\langle w, x\rangle = \operatorname{sign}\langle w^*, x\rangle
-
-    Cauchy–Schwarz and `distance_to_optimum`. A regularised bias counts as a feature: add its constant to ``x`` before
-    taking the norm. With an unregularised bias there is no such certificate.
-
-    Parameters
-    ----------
-    norm : float or ndarray
-        ``‖x‖``, one or many.
-    gap, lam
-        As in `distance_to_optimum`.
-
-    Examples
-    --------
-    >>> certified_sign_margin(2.0, gap=0.005, lam=0.01)
-    2.0
-    """
-    if not np.all(np.isfinite(norm)) or np.any(np.asarray(norm) < 0):
-        raise ValueError("norm must be finite and not negative")
-    reach = distance_to_optimum(gap, lam)
-    return np.asarray(norm, dtype=np.float64) * reach if isinstance(norm, np.ndarray) else float(norm) * reach
+    probability("failure", failure)
+    return math.ceil(math.log(failure) / math.log((1 + probability("delta", delta)) / 2) - 1e-6)

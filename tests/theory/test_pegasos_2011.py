@@ -1,4 +1,4 @@
-"""The bounds hold on real runs, invert consistently, move the right way and refuse nonsense by name."""
+"""The 2011 bounds hold on real runs, invert consistently, move the right way and refuse nonsense by name."""
 
 from __future__ import annotations
 
@@ -8,25 +8,9 @@ import numpy as np
 import oracles as o
 import pytest
 from numpy.testing import assert_allclose
+from online_oracles import gradients, instantaneous, many_runs, problem
 
 from pegasos import theory
-
-
-def problem(seed, m=30, n=4, radius=1.0):
-    X, y = o.toy(m, n, seed=seed)
-    return X * radius / np.linalg.norm(X, axis=1).max(), y
-
-
-def instantaneous(X, y, batches, W, lam, loss):
-    """Mean over t of f(w_t; A_t), or of f(u; A_t) for one u."""
-    points = W if W.ndim == 2 else [W] * len(batches)
-    return np.mean([o.primal(X[A], y[A], w, loss=loss, lam=lam) for w, A in zip(points, batches, strict=True)])
-
-
-def gradients(X, y, batches, W, lam, loss):
-    loss = o.as_loss(loss)
-    for w, A in zip(W, batches, strict=True):
-        yield lam * w - loss.slope(X[A] @ w, y[A]) @ X[A] / len(A)
 
 
 @pytest.mark.parametrize("projection", [False, True])
@@ -108,15 +92,6 @@ def test_corollary_1(projection):
         for T in (3, 30, 300):
             excess = o.primal(X, y, o.average(W[:T]), loss="hinge", lam=lam) - best
             assert excess <= theory.batch_suboptimality(T, lam, 2.0, projection=projection)
-
-
-def many_runs(X, y, order, lam):
-    """`oracles.pegasos` with the hinge, one run a row of `order`: yields the iterates w_1…w_T of all runs together."""
-    w = np.zeros((len(order), X.shape[1]))
-    for t, i in enumerate(order.T, start=1):
-        yield w
-        violated = y[i] * (w * X[i]).sum(1) < 1
-        w = (1 - 1 / t) * w + ((y[i] * violated)[:, None] * X[i]) / (lam * t)
 
 
 def test_random_rows_in_expectation_and_in_probability():
@@ -286,8 +261,31 @@ def test_bad_keywords_are_named():
         theory.gradient_bound(1.0, 0.1, lipschitz=0.0)
 
 
-def test_every_public_name_is_documented_with_an_example():
-    for name in theory.__all__:
-        doc = getattr(theory, name).__doc__
-        assert "Parameters" in doc
-        assert ">>>" in doc
+def test_stopping_time_is_uniform():
+    """Every step is as likely as any other, and a seed says which."""
+    drawn = np.array([theory.stopping_time(10, seed) for seed in range(4000)])
+    counts = np.bincount(drawn, minlength=11)
+    assert counts[0] == 0
+    assert len(counts) == 11
+    assert np.abs(counts[1:] - 400).max() < 5 * np.sqrt(400)
+    assert theory.stopping_time(10**6, 3) == theory.stopping_time(10**6, 3) != theory.stopping_time(10**6, 4)
+    assert theory.stopping_time(1) == 1
+
+
+def test_attempts_bound_the_chance_of_failure():
+    for failure in (0.5, 0.1, 1e-6):
+        for delta in (1e-6, 0.1, 0.5):
+            j, chance = theory.stopping_attempts(failure, delta), (1 + delta) / 2
+            assert chance**j <= failure * (1 + 1e-5)
+            assert j == 1 or chance ** (j - 1) > failure * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in theory.__all__ if not isinstance(getattr(theory, name), type)])
+def test_every_public_name_is_documented_with_an_example(name):
+    doc = getattr(theory, name).__doc__
+    assert "Parameters" in doc
+    assert ">>>" in doc
+
+
+def test_all_is_sorted():
+    assert theory.__all__ == sorted(theory.__all__)
