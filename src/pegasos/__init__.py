@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Nystroem,
         PassiveAggressive,
         Pegasos,
+        PrimalNewton,
         SmoothedNewton,
     )
     from pegasos.sparse import Guarantee, RandomizedClassifier, SparsePath, SparseSVC, sparsify
@@ -58,6 +59,7 @@ __all__ = [
     "Nystroem",
     "PassiveAggressive",
     "Pegasos",
+    "PrimalNewton",
     "PystructOracle",
     "RandomizedClassifier",
     "SequenceSVC",
@@ -106,6 +108,7 @@ __getattr__, __dir__ = lazy.names(
             "Nystroem",
             "PassiveAggressive",
             "Pegasos",
+            "PrimalNewton",
             "SmoothedNewton",
         ),
         "sparse": ("Guarantee", "RandomizedClassifier", "SparsePath", "SparseSVC", "sparsify"),

@@ -10,6 +10,7 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.solvers.base import KernelSolver, Solver
 from pegasos.solvers.kernel.batch_perceptron import SBP
 from pegasos.solvers.kernel.lasvm import LASVM
+from pegasos.solvers.kernel.newton import PrimalNewton
 from pegasos.solvers.kernel.nystroem import Nystroem, NystroemWarning
 from pegasos.solvers.kernel.pegasos import KernelPegasos
 from pegasos.solvers.kernel.sdca import KernelSDCA
@@ -59,6 +60,7 @@ __all__ = [
     "NystroemWarning",
     "PassiveAggressive",
     "Pegasos",
+    "PrimalNewton",
     "SmoothedNewton",
     "Solver",
 ]
@@ -89,6 +91,7 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (LASVM, "kernel"): LASVM,
     (SBP, "kernel"): SBP,
     (Nystroem, "kernel"): Nystroem,
+    (PrimalNewton, "kernel"): PrimalNewton,
     (Pegasos, "oracle"): OraclePegasos,
     (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
     (CuttingPlane, "oracle"): OracleCuttingPlane,
