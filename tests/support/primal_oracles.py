@@ -55,3 +55,16 @@ def newton(K: Array, y: Array, C: Array, loss: o.Scalar, steps: int, *, free: bo
         beta = beta + t * way
         b = bias(beta)
     return beta
+
+
+def incomplete_cholesky(K: Array, steps: int) -> tuple[list[int], Array]:
+    """Pivots, and G with K ≈ GGᵀ: a column at a time from the whole Schur complement, largest diagonal entry first."""
+    left, order, G = K.astype(float).copy(), [], np.zeros((len(K), 0))
+    for _ in range(steps):
+        j = int(np.argmax(np.diag(left)))
+        g = left[:, j] / np.sqrt(left[j, j])
+        left = left - np.outer(g, g)
+        left[j, :] = left[:, j] = 0.0
+        order.append(j)
+        G = np.column_stack([G, g])
+    return order, G
