@@ -68,3 +68,17 @@ def incomplete_cholesky(K: Array, steps: int) -> tuple[list[int], Array]:
         order.append(j)
         G = np.column_stack([G, g])
     return order, G
+
+
+def alpha_sgd(K: Array, y: Array, order: Any, *, lam: float, eta: Any, preconditioned: bool) -> Array:
+    """All iterates of stochastic gradients of Eq. 19 of the 2011 paper, α_1 = 0 first; ``eta(t)`` is the step."""
+    alpha = np.zeros(len(y))
+    out = [alpha]
+    for t, i in enumerate(order, start=1):
+        gradient = lam * K @ alpha
+        if y[i] * (K[i] @ alpha) < 1:
+            gradient = gradient - y[i] * K[:, i]
+        step = np.linalg.solve(K, gradient) if preconditioned else gradient
+        alpha = alpha - eta(t) * step
+        out.append(alpha)
+    return np.array(out)

@@ -1,13 +1,14 @@
 """The sparse kernel machines that the 2013 paper "Learning optimally sparse SVMs" compares itself with, and more.
 
 Every method is a function of a :class:`Task` and the sizes that are wanted, and returns a list of
-:class:`Expansion`; :data:`METHODS` has them by name.
+:class:`Expansion`; :data:`METHODS` has them by name. :func:`alpha_sgd` is one of steps, not of sizes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from pegasos.experiments.baselines.alpha_sgd import alpha_sgd
 from pegasos.experiments.baselines.budget_perceptron import budget_perceptron
 from pegasos.experiments.baselines.cpsp import cpsp
 from pegasos.experiments.baselines.forgetron import forgetron
@@ -23,6 +24,7 @@ __all__ = [
     "METHODS",
     "Expansion",
     "Task",
+    "alpha_sgd",
     "budget_perceptron",
     "cpsp",
     "forgetron",

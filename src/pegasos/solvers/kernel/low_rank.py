@@ -27,7 +27,8 @@ from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.part import check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag
-from pegasos.solvers.kernel.nystroem import Machine, NystroemEngine, Span, empty_features, values
+from pegasos.solvers.kernel.nystroem import Machine, NystroemEngine
+from pegasos.solvers.kernel.spans import Span, empty_features, values
 from pegasos.solvers.linear.interior_point import InteriorPoint
 
 

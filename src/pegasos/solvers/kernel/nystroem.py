@@ -18,21 +18,17 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
-from pegasos.kernels.span import fill_features, spectral_coordinates
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem, Weights, feasible
-from pegasos.problems.part import check_values
 from pegasos.rows.views import Array, examples, is_sparse
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, Solver, check_count
 from pegasos.solvers.kernel.reasons import NumberedReason
+from pegasos.solvers.kernel.spans import Span, spectral_span
 from pegasos.solvers.linear.auto import Auto
 from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
-
-#: Entries of all features of a part up to which they are double precision.
-MAX_DOUBLE_ENTRIES = 1 << 26
 
 #: Kernel values that a certificate before the end may always cost, and the exact problem's bound at the end.
 CERTIFICATE_VALUES, EXACT_BOUND_VALUES = 1 << 16, 1 << 20
@@ -75,39 +71,6 @@ class _Checks(NamedTuple):
 
     ended: float
     certified: float
-
-
-class Span(NamedTuple):
-    """The span of some rows of a part: which, from weights of the features to coefficients of these, and features."""
-
-    basis: Array
-    back: Array
-    features: Array
-
-
-def values(problem: KernelProblem, k: int, rows: Array, basis: Array) -> Array:
-    """Kernel values of rows of part k with the basis, in float64."""
-    K = np.asarray(problem.rows(k).block(rows, basis), dtype=np.float64)[:, : len(basis)]
-    check_values(K, problem.numbers(k, rows), problem.numbers(k, basis))
-    return K
-
-
-def empty_features(m: int, width: int) -> Array:
-    """Room for the features of m rows, in the precision that there is memory for."""
-    return np.empty((m, width), dtype=np.float64 if m * width <= MAX_DOUBLE_ENTRIES else np.float32)
-
-
-def _spectral_span(problem: KernelProblem, k: int, basis: Array) -> Span:
-    problem.rows.widen(k)
-    # Only what is lost in the rounding of eigenvalues is left out: with all rows as the basis the machine is the
-    # exact one for every C. With the usual share of 1e-10 it is 1e-5 worse at C = 1e6.
-    lost = len(basis) * np.finfo(np.float64).eps
-    back = spectral_coordinates(values(problem, k, basis, basis), share=lost).back
-    if not back.shape[1]:
-        back = np.zeros((len(basis), 1))
-    features = empty_features(problem.parts[k].m, back.shape[1])
-    fill_features(features, lambda rows: values(problem, k, np.arange(rows.start, rows.stop), basis), back)
-    return Span(basis, back, features)
 
 
 class Machine:
@@ -256,7 +219,7 @@ class NystroemEngine(Engine[Coefficients]):
 
     def _machine(self, k: int) -> Machine:
         """The linear machine of a part."""
-        span = _spectral_span(self.problem, k, self.bases[k])
+        span = spectral_span(self.problem, k, self.bases[k])
         return Machine(self.problem, k, span, Auto(), self.seed)
 
     def advance(self) -> None:
