@@ -147,7 +147,7 @@ def test_an_interrupt_between_dual_variables_and_scores_spoils_nothing(monkeypat
 # --- kernels that need not be positive semi-definite -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["smo", "lasvm", "sbp", "sdca", "pegasos", "nystroem"])
+@pytest.mark.parametrize("solver", ["smo", "lasvm", "sbp", "sdca", "pegasos", "nystroem", "low_rank"])
 @pytest.mark.parametrize("seed", range(5))
 def test_sigmoid_kernels_have_no_lower_bound(solver, seed):
     rng = np.random.default_rng(seed)

@@ -126,10 +126,10 @@ class NewtonPart:
             self.ending = NewtonEnding.STALLED
 
     def _double(self, K: LeadingBlocks) -> None:
-        self.level += 1
-        self.beta = np.concatenate([self.beta, np.zeros(self.n - len(self.beta))])
-        self.F = K.times(self.beta)
-        self.b = self._best_bias(self.F)
+        beta = np.concatenate([self.beta, np.zeros(self.sizes[self.level + 1] - self.n)])
+        F = K.times(beta)
+        # All at once: an interrupt can come at any time.
+        self.level, self.beta, self.F, self.b = self.level + 1, beta, F, self._best_bias(F)
 
     def _descend(self, K: LeadingBlocks, curved: Array, residual: Array, pull: Array, value: float) -> bool:
         """A step along the direction for these curvatures; whether the objective has become smaller."""
@@ -162,8 +162,8 @@ class NewtonPart:
         t, _ = backtracked(objective, np.array([value]), np.array([slope]))
         if not t[0] > 0:
             return False
-        self.beta, self.F = self.beta + t[0] * direction, self.F + t[0] * along
-        self.b = self._best_bias(self.F)
+        F = self.F + t[0] * along
+        self.beta, self.F, self.b = self.beta + t[0] * direction, F, self._best_bias(F)
         return True
 
     def _solved(self, K: LeadingBlocks, active: Array, q: Array, right: Array) -> Array | None:
