@@ -247,6 +247,32 @@ def test_limits_and_checkpoints(tmp_path):
     np.testing.assert_array_equal(resumed.dual_coef_, straight.dual_coef_)
 
 
+@pytest.mark.parametrize("product", [1, 3, 8, 12, 20])
+def test_an_interrupt_in_the_midst_of_a_step_leaves_a_model(product, monkeypatch, tmp_path):
+    X, y = two_classes(300)
+    shared = {"loss": "squared_hinge", "gamma": GAMMA, "C": 5.0, "tol": 1e-10, "solver": LEVELS}
+    straight, calls, times = SVC(**shared).fit(X, y), [], LeadingBlocks.times
+
+    def interrupted(self, v):
+        calls.append(len(v))
+        if len(calls) == product:
+            raise KeyboardInterrupt
+        return times(self, v)
+
+    monkeypatch.setattr(LeadingBlocks, "times", interrupted)
+    model = SVC(on_interrupt="keep", **shared).fit(X, y)
+    assert model.certificate_.reason == "interrupted"
+    assert (
+        model.certificate_.dual <= straight.certificate_.primal * (1 + 1e-9) <= model.certificate_.primal * (1 + 2e-9)
+    )
+    calls.clear()
+    file = tmp_path / "fit.ckpt"
+    with pytest.raises(KeyboardInterrupt):
+        SVC(checkpoint=file, checkpoint_every=1e-9, **shared).fit(X, y)
+    monkeypatch.setattr(LeadingBlocks, "times", times)
+    np.testing.assert_array_equal(SVC(checkpoint=file, **shared).fit(X, y).dual_coef_, straight.dual_coef_)
+
+
 def test_callbacks_see_the_steps():
     X, y = two_classes(100)
     gaps = []
