@@ -204,8 +204,8 @@ class PrimalNewton(KernelSolver):
         Rows of the first level at most; with at least as many as there are, there are no levels.
     max_active : int, default=20000
         Active rows beyond which a fit ends, with the reason in its certificate: the equations of a step take
-        8 · active² bytes, and twice that where the kernel matrix has no room in ``cache_size``. For losses that are
-        curved everywhere, as the log loss is, all rows are active.
+        8 · active² bytes beside the kernel values that are kept. For losses that are curved everywhere, as the log loss
+        is, all rows are active.
 
     Examples
     --------
