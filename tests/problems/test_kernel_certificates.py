@@ -147,7 +147,7 @@ def test_an_interrupt_between_dual_variables_and_scores_spoils_nothing(monkeypat
 # --- kernels that need not be positive semi-definite -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", ["smo", "lasvm", "sbp", "sdca", "pegasos", "nystroem"])
+@pytest.mark.parametrize("solver", ["smo", "lasvm", "sbp", "sdca", "pegasos", "nystroem", "low_rank"])
 @pytest.mark.parametrize("seed", range(5))
 def test_sigmoid_kernels_have_no_lower_bound(solver, seed):
     rng = np.random.default_rng(seed)
@@ -298,7 +298,7 @@ def test_nystroem_bounds_the_exact_optimum(exact_bound):
 
 
 def test_nystroem_with_single_precision_features_reports_the_objective_of_its_model(monkeypatch):
-    monkeypatch.setattr("pegasos.solvers.kernel.nystroem.MAX_DOUBLE_ENTRIES", 0)
+    monkeypatch.setattr("pegasos.solvers.kernel.spans.MAX_DOUBLE_ENTRIES", 0)
     X, y = make_moons(300, noise=0.2, random_state=0)
     model = SVC(C=10, gamma=2, solver=Nystroem(20)).fit(X, y)
     P = objective(model, pairwise.rbf_kernel(X, gamma=2), np.where(y > 0, 1.0, -1.0), 10)

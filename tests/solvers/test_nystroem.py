@@ -99,13 +99,13 @@ def test_the_seed_decides():
 
 
 def test_duplicates_and_single_precision_features(monkeypatch):
-    from pegasos.solvers.kernel import nystroem
+    from pegasos.solvers.kernel import spans
 
     X, y = two_classes(80)
     twice = SVC(gamma=GAMMA, tol=1e-9, C=1.0, solver=ALL).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
     once = SVC(gamma=GAMMA, tol=1e-9, C=2.0, solver=ALL).fit(X, y)
     np.testing.assert_allclose(twice.decision_function(X), once.decision_function(X), atol=1e-3)
-    monkeypatch.setattr(nystroem, "MAX_DOUBLE_ENTRIES", 0)
+    monkeypatch.setattr(spans, "MAX_DOUBLE_ENTRIES", 0)
     single = SVC(gamma=GAMMA, tol=1e-6, C=2.0, solver=ALL).fit(X, y)
     assert single.certificate_.primal == pytest.approx(once.certificate_.primal, rel=1e-5)
 

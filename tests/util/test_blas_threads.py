@@ -186,6 +186,17 @@ def nystroem():
     return SVC(solver=solvers.Nystroem(60), C=10, gamma=2, random_state=0).fit(X, y)
 
 
+def low_rank():
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    return SVC(solver=solvers.LowRankInteriorPoint(60), C=10, gamma=2).fit(X, y)
+
+
+def primal_newton():
+    X, y, weight = rows(400, 20)
+    solver = solvers.PrimalNewton(first_rows=100)
+    return SVC(loss="log", solver=solver, gamma=0.1).fit(X, y, sample_weight=weight)
+
+
 def interior_point():
     X, y, weight = rows(400, 120)
     return LinearSVC(solver="interior_point").fit(X, y, sample_weight=weight)
@@ -207,7 +218,17 @@ def bits(model):
     return np.asarray(coef).tobytes(), model.intercept_.tobytes(), None if c is None else (c.primal, c.dual, c.epochs)
 
 
-FITS = [many_rows_kernel, function_kernel, pieces, nystroem, interior_point, newton, compressed]
+FITS = [
+    many_rows_kernel,
+    function_kernel,
+    pieces,
+    nystroem,
+    low_rank,
+    primal_newton,
+    interior_point,
+    newton,
+    compressed,
+]
 
 
 @pytest.mark.parametrize("fit", FITS, ids=lambda f: f.__name__)
@@ -220,7 +241,7 @@ def test_bits_do_not_depend_on_the_threads_of_blas(fit):
 
 
 def test_fits_in_several_python_threads_have_the_bits_of_serial_ones():
-    fits = [nystroem, interior_point, newton, compressed]
+    fits = [nystroem, low_rank, primal_newton, interior_point, newton, compressed]
     serial = {fit: bits(fit()) for fit in fits}
     wrong = []
 

@@ -108,7 +108,7 @@ def _solver(add: Add) -> None:
         default="auto",
         help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, norma, sgd. "
         "Parameters: pegasos:batch_size=64,projection=true. "
-        "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem. "
+        "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem, newton, low_rank. "
         "With --format conll: auto, pegasos, block_frank_wolfe, cutting_plane, lbfgs, passive_aggressive, "
         "averaged_perceptron",
     )

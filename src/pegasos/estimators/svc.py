@@ -94,9 +94,10 @@ class SVC(Classifier, KernelModel):
         More than two classes: each against each, as in scikit-learn, or each against all others. All classes of "ovr"
         share the kernel rows. ``loss="log"`` has probabilities for two classes, and for more with "ovr".
     solver : str, KernelSolver or Solver, default="auto"
-        "smo", "pegasos", "sdca", "lasvm", "sbp", "nystroem", or an object with its own parameters:
+        "smo", "pegasos", "sdca", "lasvm", "sbp", "nystroem", "newton", "low_rank", or an object with parameters:
         :class:`~pegasos.solvers.SMO`, :class:`~pegasos.solvers.Pegasos`, :class:`~pegasos.solvers.SDCA`,
-        :class:`~pegasos.solvers.LASVM`, :class:`~pegasos.solvers.SBP`, :class:`~pegasos.solvers.Nystroem`. "auto" is
+        :class:`~pegasos.solvers.LASVM`, :class:`~pegasos.solvers.SBP`, :class:`~pegasos.solvers.Nystroem`,
+        :class:`~pegasos.solvers.PrimalNewton`, :class:`~pegasos.solvers.LowRankInteriorPoint`. "auto" is
         SMO where that can minimise the loss with the intercept, else SDCA; above 200 000 rows it is Nystroem, with a
         warning.
     n_jobs : int, default=None

@@ -1,13 +1,15 @@
 """The sparse kernel machines that the 2013 paper "Learning optimally sparse SVMs" compares itself with, and more.
 
 Every method of :data:`METHODS` is a function of a :class:`Task` and the sizes that are wanted, and returns a list of
-:class:`Expansion`. Runs of Pegasos whose guarantees are those of its analysis have a file of their own.
+:class:`Expansion`; :func:`alpha_sgd` is one of steps, not of sizes. Runs of Pegasos whose guarantees are those of its
+analysis have a file of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from pegasos.experiments.baselines.alpha_sgd import alpha_sgd
 from pegasos.experiments.baselines.budget_perceptron import budget_perceptron
 from pegasos.experiments.baselines.cpsp import cpsp
 from pegasos.experiments.baselines.forgetron import forgetron
@@ -26,6 +28,7 @@ __all__ = [
     "OnlineRun",
     "StoppedRun",
     "Task",
+    "alpha_sgd",
     "budget_perceptron",
     "cpsp",
     "forgetron",

@@ -192,6 +192,31 @@ def independent(outside: Array, own: Array, share: float) -> Array:
     return np.asarray(kept[own[kept] > 0])
 
 
+def incomplete_cholesky(
+    column: Callable[[int], Array], own: Array, most: int, *, share: float, floor: float
+) -> tuple[Array, Array]:
+    """The incomplete Cholesky factorisation K ≈ VᵀV with pivots: their order, and V, a row for each of them.
+
+    The next pivot is the point of the largest d_j = K_jj − Σ_k V_kj², what the factor lacks of its diagonal (Fine &
+    Scheinberg 2001). It ends after ``most`` pivots, once Σ d is at most ``share`` of Σ K_jj, or no d_j is above
+    ``floor`` · K_jj. K − VᵀV is positive semi-definite if K is, so that Σ d bounds its norm.
+
+    ``own`` is K_jj, 0 for points that must not be pivots; ``column`` has the kernel values of one point with all.
+    """
+    d, most = own.astype(np.float64), min(most, int(np.count_nonzero(own > 0)))
+    least, enough = floor * d, share * float(np.maximum(d, 0.0).sum())
+    V, order = np.empty((most, len(d))), np.zeros(most, dtype=np.int64)
+    for k in range(most):
+        j = int(np.argmax(d))
+        if d[j] <= least[j] or float(np.maximum(d, 0.0).sum()) <= enough:
+            return order[:k], V[:k]
+        v = (column(j) - V[:k, j] @ V[:k]) / np.sqrt(d[j])
+        V[k], order[k] = v, j
+        d -= np.where(own > 0, v * v, 0.0)
+        d[j] = 0.0
+    return order, V
+
+
 class GrowingSpan:
     """The span of points that are added in batches, with the features of m rows on it."""
 

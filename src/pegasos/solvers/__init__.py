@@ -10,6 +10,8 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.solvers.base import KernelSolver, Solver
 from pegasos.solvers.kernel.batch_perceptron import SBP
 from pegasos.solvers.kernel.lasvm import LASVM
+from pegasos.solvers.kernel.low_rank import LowRankInteriorPoint
+from pegasos.solvers.kernel.newton import PrimalNewton
 from pegasos.solvers.kernel.nystroem import Nystroem, NystroemWarning
 from pegasos.solvers.kernel.pegasos import KernelPegasos
 from pegasos.solvers.kernel.sdca import KernelSDCA
@@ -54,11 +56,13 @@ __all__ = [
     "CuttingPlane",
     "InteriorPoint",
     "KernelSolver",
+    "LowRankInteriorPoint",
     "Norma",
     "Nystroem",
     "NystroemWarning",
     "PassiveAggressive",
     "Pegasos",
+    "PrimalNewton",
     "SmoothedNewton",
     "Solver",
 ]
@@ -89,6 +93,8 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (LASVM, "kernel"): LASVM,
     (SBP, "kernel"): SBP,
     (Nystroem, "kernel"): Nystroem,
+    (PrimalNewton, "kernel"): PrimalNewton,
+    (LowRankInteriorPoint, "kernel"): LowRankInteriorPoint,
     (Pegasos, "oracle"): OraclePegasos,
     (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
     (CuttingPlane, "oracle"): OracleCuttingPlane,

@@ -18,21 +18,17 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from pegasos.fit.engine import MAX_ITER, Engine, Options
-from pegasos.kernels.span import fill_features, spectral_coordinates
 from pegasos.losses import Which
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.kernel import Coefficients, KernelProblem
 from pegasos.problems.linear import LinearProblem, Weights, feasible
-from pegasos.problems.part import check_values
 from pegasos.rows.views import Array, examples, is_sparse
-from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, check_count
+from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver, Solver, check_count
 from pegasos.solvers.kernel.reasons import NumberedReason
+from pegasos.solvers.kernel.spans import Span, spectral_span
 from pegasos.solvers.linear.auto import Auto
 from pegasos.util.fields import State, saved
 from pegasos.util.threads import one_blas_thread
-
-#: Entries of all features of a part up to which they are double precision.
-MAX_DOUBLE_ENTRIES = 1 << 26
 
 #: Kernel values that a certificate before the end may always cost, and the exact problem's bound at the end.
 CERTIFICATE_VALUES, EXACT_BOUND_VALUES = 1 << 16, 1 << 20
@@ -77,22 +73,11 @@ class _Checks(NamedTuple):
     certified: float
 
 
-class _Machine:
-    """The linear machine of part k, and the way from its weights back to coefficients of the basis."""
+class Machine:
+    """The linear machine of part k on the features of a span, and the way back to coefficients of its basis."""
 
-    def __init__(self, problem: KernelProblem, k: int, basis: Array, seed: int) -> None:
-        part = problem.parts[k]
-        self.basis = basis
-        problem.rows.widen(k)
-        # Only what is lost in the rounding of eigenvalues is left out: with all rows as the basis the machine is the
-        # exact one for every C. With the usual share of 1e-10 it is 1e-5 worse at C = 1e6.
-        lost = len(basis) * np.finfo(np.float64).eps
-        self.back = spectral_coordinates(self._values(problem, k, basis), share=lost).back
-        if not self.back.shape[1]:
-            self.back = np.zeros((len(basis), 1))
-        width = self.back.shape[1]
-        features = np.empty((part.m, width), dtype=np.float64 if part.m * width <= MAX_DOUBLE_ENTRIES else np.float32)
-        fill_features(features, lambda rows: self._values(problem, k, np.arange(rows.start, rows.stop)), self.back)
+    def __init__(self, problem: KernelProblem, k: int, span: Span, solver: Solver, seed: int) -> None:
+        part, (self.basis, self.back, features) = problem.parts[k], span
         weight, total = part.weight, float(part.weight.sum())
         self.problem = LinearProblem(
             examples=examples(features, threads=problem.rows.threads, name="the Nystroem features"),
@@ -101,16 +86,11 @@ class _Machine:
             outputs=1,
             lam=1.0 / (part.C * total),
             weight=None if bool(np.all(weight == 1)) else np.ascontiguousarray(weight),
-            bias="free",
+            bias=problem.bias,
             threads=problem.rows.threads,
         )
         self.factor = problem.lam / self.problem.lam  # both objectives are ½‖w‖² + CΣ, in different units
-        self.engine = Auto().engine(self.problem, Options(seed=seed))
-
-    def _values(self, problem: KernelProblem, k: int, rows: Array) -> Array:
-        K = np.asarray(problem.rows(k).block(rows, self.basis), dtype=np.float64)[:, : len(self.basis)]
-        check_values(K, problem.numbers(k, rows), problem.numbers(k, self.basis))
-        return K
+        self.engine = solver.engine(self.problem, Options(seed=seed))
 
 
 class _Result:
@@ -140,7 +120,7 @@ class NystroemEngine(Engine[Coefficients]):
         self.exact_bound = exact_bound
         self.results = [_Result(p.m, at) for p, at in zip(problem.parts, problem.at_zero(), strict=True)]
         self.bases = self._choose(components)
-        self.machine: _Machine | None = None
+        self.machine: Machine | None = None
         self.before, self.ended, self.certified = 0, False, 0.0
         X = problem.X
         #: Operations of a kernel value.
@@ -207,8 +187,8 @@ class NystroemEngine(Engine[Coefficients]):
             return True
         if self.machine is None:
             return False
-        values, passes = self.problem.parts[k].m * len(self.bases[k]), self.epochs - self.certified
-        return bool(passes > 0) and (values <= CERTIFICATE_VALUES or passes >= 4 * self.per_value)
+        count, passes = self.problem.parts[k].m * len(self.machine.basis), self.epochs - self.certified
+        return bool(passes > 0) and (count <= CERTIFICATE_VALUES or passes >= 4 * self.per_value)
 
     def point(self, *, last: bool = False) -> Point[Coefficients]:
         """Coefficients of the bases of all parts; dual variables where it is time for the exact problem's bound."""
@@ -237,6 +217,11 @@ class NystroemEngine(Engine[Coefficients]):
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
+    def _machine(self, k: int) -> Machine:
+        """The linear machine of a part."""
+        span = spectral_span(self.problem, k, self.bases[k])
+        return Machine(self.problem, k, span, Auto(), self.seed)
+
     def advance(self) -> None:
         """The features of a part, or a piece of work of its solver."""
         k = self.current
@@ -244,11 +229,11 @@ class NystroemEngine(Engine[Coefficients]):
             return
         with one_blas_thread():
             if self.machine is None:
-                self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
+                self.machine = self._machine(k)
             else:
                 self._advance(k, self.machine)
 
-    def _advance(self, k: int, machine: _Machine) -> None:
+    def _advance(self, k: int, machine: Machine) -> None:
         result, engine = self.results[k], machine.engine
         engine.advance()
         result.epochs = float(engine.epochs)
@@ -265,7 +250,7 @@ class NystroemEngine(Engine[Coefficients]):
         else:
             engine.learn(bounds)
 
-    def _look(self, k: int, machine: _Machine) -> Bounds[Weights]:
+    def _look(self, k: int, machine: Machine) -> Bounds[Weights]:
         """Take over weights and dual variables of the linear machine, and what its own problem says of them."""
         result, point = self.results[k], machine.engine.point()
         bounds, u = machine.problem.certify(point), point.duals
@@ -313,7 +298,7 @@ class NystroemEngine(Engine[Coefficients]):
         inner = {name.removeprefix("inner."): array for name, array in state.items() if name.startswith("inner.")}
         if counts.has_machine and k is not None and k == counts.current:
             with one_blas_thread():
-                self.machine = _Machine(self.problem, k, self.bases[k], self.seed)
+                self.machine = self._machine(k)
                 self.machine.engine.restore(inner)
         self.before = int(counts.evaluations) - self.problem.rows.evaluations
 
@@ -362,6 +347,7 @@ class Nystroem(KernelSolver):
     n_components: int = 500
     exact_bound: bool | Literal["auto"] = "auto"
     name: ClassVar[str] = "nystroem"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
     losses: ClassVar[Which] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
