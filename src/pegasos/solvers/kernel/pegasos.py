@@ -73,7 +73,13 @@ class KernelPegasosEngine(BlockEngine):
         seed: int,
     ) -> None:
         self.output = output
-        common: dict[str, Any] = {"batch_size": batch_size, "radius": radius, "output": output, "seed": seed}
+        common: dict[str, Any] = {
+            "batch_size": batch_size,
+            "sampling": sampling,
+            "radius": radius,
+            "output": output,
+            "seed": seed,
+        }
         self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.n_parts)]
         super().__init__(
             problem, self.own, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed, batch_size=batch_size
@@ -108,12 +114,14 @@ class PegasosState:
         t0: float,
         units: Units,
         batch_size: int,
+        sampling: str,
         radius: float,
         output: str,
         seed: int,
     ) -> None:
         self.problem, self.part = problem, problem.parts[k]
         m = self.part.m
+        self.order = sampling, seed
         #: c̃: the objective is (λ/2)‖w‖² + (1/m) Σ c̃_i ℓ_i.
         self.unit = self.part.weight * (m / problem.total)
         self.output, self.radius = output, radius
@@ -124,7 +132,7 @@ class PegasosState:
             "t0": t0,
             "radius": radius,
             "feature": feature,
-            "batch_size": batch_size,
+            "batch_size": min(batch_size, m),
             "subgradient": problem.bias == "free",
             "bias_rate": units.step,
             "seed": seed,
@@ -231,7 +239,7 @@ class PegasosState:
         self._flush()
         if self.radius > 0:
             self._recompute_norm()
-        done = round(self.now.visits / self.part.m)
+        done = int(self.now.visits // self.part.m)  # the last mini-batch may have visited rows of the next epoch
         if done & (done - 1) == 0:
             self.window, self.next_window = self.next_window, self.U.copy()
             self.window_F, self.next_window_F = self.next_window_F, self.F.copy()
@@ -259,10 +267,13 @@ class PegasosState:
         return float(self.now.visits - self.now.window_visits)
 
     def duals(self) -> Array:
-        """Those of the window; what leaves the domain (iid draws, unfinished epochs) is clipped by the certificate."""
-        if self._seen <= 0:
-            return np.zeros(self.part.m)
-        return np.asarray(self.now.pi * (self.U - self.window) * (self.part.m / self._seen))
+        """Those of the window: the means of each row's slopes, as ``cpp/pegasos/linear/pegasos.cpp`` explains.
+
+        What leaves the domain, since it was drawn more often than others, is clipped by the certificate.
+        """
+        m, (sampling, seed) = self.part.m, self.order
+        seen = _core.visit_shares(m, sampling, seed, int(self.now.window_visits), int(self.now.visits))
+        return np.asarray(self.now.pi * (self.U - self.window) * np.divide(m, seen, out=np.zeros(m), where=seen > 0))
 
     def estimate(self) -> tuple[float, float]:
         """Gap of the last iterate and the window's dual point, and its primal value."""
@@ -317,7 +328,7 @@ class KernelPegasos(KernelSolver):
             max_epochs=given.max_steps or MAX_EPOCHS,
             t0=[self._t0(problem, k, units[k].step) for k in range(problem.n_parts)],
             units=units,
-            batch_size=min(int(options.batch_size), max(part.m for part in problem.parts)),
+            batch_size=int(options.batch_size),
             sampling=options.kernel_sampling(),
             radius=options.radius(problem, problem.lam),
             output=options.output,
