@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations, pairwise
 
+import chain_oracles
 import numpy as np
 import oracles as o
 import pytest
 from batch_oracles import batches, figure_2
-from conftest import advance, optimum, problem, toy
+from conftest import advance, kernel_problem, optimum, problem, toy
 from numpy.testing import assert_allclose, assert_array_equal
+from structured_cases import engine as structured_engine
 
 from pegasos import SDCA, SVC, LinearSVC, Norma, Pegasos, _core, losses
 from pegasos.fit.engine import Options
+from pegasos.solvers import resolve
+from pegasos.solvers.kernel.pegasos import Progress
 
 SAMPLINGS = ("iid", "subset", "permutation", "fixed", "streams", "chunked")
 ONCE_AN_EPOCH = ("permutation", "fixed", "streams", "chunked")
@@ -27,6 +31,10 @@ def ten_rows():
 
 def engine_of(p, solver, seed=0):
     return solver.engine(p, Options("none", seed))
+
+
+def kernel_engine(p, solver):
+    return resolve(solver, "kernel").engine(p, Options("none", 0, tol=-1.0))
 
 
 # ---------------------------------------------------------------------------------------------------------- iterates
@@ -240,6 +248,48 @@ def test_a_state_beyond_the_end_of_its_epoch_is_refused():
     for epoch, at in ((1, 9), (0, 13), (0, 21)):
         with pytest.raises(ValueError, match="'at'"):
             engine.restore(state | {"0.epoch": np.array([float(epoch)]), "0.at": np.array([float(at)])})
+
+
+def test_states_of_short_batches_are_refused():
+    """Checkpoints of before, when an epoch of 40 rows ended with a batch of five."""
+    X, y = toy(losses.Hinge())
+    linear = engine_of(problem(X, y, losses.Hinge(), 0.1), Pegasos(batch_size=7))
+    kernel = kernel_engine(kernel_problem(X, y, losses.Hinge(), 0.1), Pegasos(batch_size=7))
+    structured = structured_engine(Pegasos(batch_size=3))
+    for engine in (linear, kernel, structured):
+        advance(engine, 1)
+        engine.restore(engine.state())
+    with pytest.raises(ValueError, match="'steps' of other than batch_size rows"):
+        linear.restore(linear.state() | {"0.at": np.array([40.0])})
+    with pytest.raises(ValueError, match="'steps' of other than batch_size rows"):
+        linear.restore(linear.state() | {"0.next_window_visits": np.array([40.0])})
+    scalars = kernel.state()["scalars"].copy()
+    scalars[0, Progress.VISITS] = 40.0
+    with pytest.raises(ValueError, match="'steps' of other than batch_size rows"):
+        kernel.restore(kernel.state() | {"scalars": scalars})
+    with pytest.raises(ValueError, match="'steps' of other than batch_size rows"):
+        structured.restore(structured.state() | {"at": np.array([8.0])})
+    corpus = chain_oracles.corpus(chain_oracles.Sizes(3, (3, 1, 4, 2, 3, 2, 1), attributes=6), seed=5)
+    sequences = resolve(Pegasos(batch_size=4), "chain").engine(corpus.problem(), Options("none", 0))
+    sequences.restore(sequences.state())
+    with pytest.raises(ValueError, match="whole_batches"):
+        sequences.restore({name: a for name, a in sequences.state().items() if name != "whole_batches"})
+
+
+@pytest.mark.parametrize("sampling", ["iid", "subset", "permutation", "fixed"])
+@pytest.mark.parametrize("k", [7, 39])
+def test_bounds_of_kernel_machines(sampling, k):
+    """A linear kernel, the dual points of linear Pegasos: D ≤ P* ≤ P after each epoch."""
+    X, y = toy(losses.Hinge(), seed=11)
+    p = kernel_problem(X, y, losses.Hinge(), 0.1)
+    star = o.optimum(X, y, loss="hinge", lam=0.1).primal
+    engine = kernel_engine(p, Pegasos(batch_size=k, sampling=sampling))
+    linear = engine_of(problem(X, y, losses.Hinge(), 0.1), Pegasos(batch_size=k, sampling=sampling))
+    for epochs in (1, 2, 3, 5, 9):
+        bounds = p.certify(advance(engine, epochs).point())
+        assert bounds.dual[0] <= star + 1e-9 <= bounds.primal[0] + 2e-9
+        assert_allclose(engine.point().duals, advance(linear, epochs).duals()[:, 0], atol=1e-9)
+        assert engine.epochs == epochs
 
 
 def test_what_has_no_meaning_is_refused():

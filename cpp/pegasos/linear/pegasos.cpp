@@ -162,6 +162,10 @@ void PegasosBase::restore(const State& s) {
     fields(f);
     new_epoch();
     if (at_ > int64_t(order_.size())) throw std::invalid_argument("state: 'at' is past the end of its epoch");
+    // Before batches ran over the end of an epoch the last one was short: such a state is of another fit.
+    const int64_t k = batches_.size();
+    if (o_.whole_batches && (steps_ * k != visits() || window_visits_ % k || next_window_visits_ % k))
+        throw std::invalid_argument("state: 'steps' of other than batch_size rows");
     const bool started = std::any_of(v_.begin(), v_.end(), [](double v) { return v != 0; });
     first_ = o_.schedule == Schedule::pegasos && o_.t0 == 0 && visits() == 0 && started ? 1.0 : 0.0;
 }

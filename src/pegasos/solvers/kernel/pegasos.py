@@ -17,7 +17,7 @@ import numpy as np
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
 from pegasos.losses import Which
-from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value, primal_values
+from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value_near, primal_value, primal_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
 from pegasos.solvers.kernel.blocks import MAX_EPOCHS, BlockEngine, by_name
@@ -283,8 +283,11 @@ class PegasosState:
                 return np.inf, np.inf
             self.now.primal, b = primal_value(self.problem, self.part, coef, F)
             u = self.part.feasible_duals(self.duals(), balance=False)
-            dual_F = (self.F - self.window_F) * (self.now.pi / (self.problem.lam * self._seen))
-            dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
+            # F belongs to slopes that are divided by the mean number of visits, not by each row's own, and not clipped.
+            share = self.now.pi / (self.problem.lam * self._seen)
+            near = share * self.unit * (self.U - self.window)
+            dual_F = share * (self.F - self.window_F)
+            dual = dual_value_near(self.problem, self.part, u, self.part.shares * u, near, dual_F)
         loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
 
@@ -296,6 +299,9 @@ class PegasosState:
             raise ValueError("state: 'scalars' has a value that no fit has")
         if not bool(np.all((counts >= 0) & (counts <= 2**53 * 2) & (counts == np.rint(counts)))):
             raise ValueError("state: 'scalars' counts what cannot be counted")
+        # Before mini-batches ran over the end of an epoch the last one was short: such a state is of another fit.
+        if values["steps"] * self.options["batch_size"] != values["visits"]:
+            raise ValueError("state: 'steps' of other than batch_size rows")
         for name, array in arrays.items():
             if name in ("lag", "sum"):
                 self.average[("lag", "sum").index(name)] = array

@@ -183,6 +183,10 @@ class OraclePegasosEngine(OracleEngine):
         self.order = self._epoch_order()
         saved(state, "at", (1,), high=len(self.order))
         saved(state, "begin", (1,), high=self.visits)
+        # Before mini-batches ran over the end of an epoch the last one was short: such a state is of another fit.
+        n, k = self.counts, self.batch_size
+        if n["steps"] * k != self.visits or n["begin"] % k or n["next_begin"] % k:
+            raise ValueError("state: 'steps' of other than batch_size rows")
         self.pi = float(saved(state, "pi", (1,), low=LEAST_PI, high=1)[0])
         self.next_check = float(saved(state, "check", (1,))[0])
         self.window.restore(state, n_rows, size)
