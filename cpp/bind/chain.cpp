@@ -259,7 +259,8 @@ struct ChainStepsObject {
             Sampling(meaning<Sampling::Scheme>("sampling", sampling,
                                                {{"permutation", Sampling::permutation},
                                                 {"fixed", Sampling::fixed},
-                                                {"iid", Sampling::iid}})),
+                                                {"iid", Sampling::iid},
+                                                {"subset", Sampling::subset}})),
             seed};
         if (!(lam > 0) || !(t0 >= 0) || !(radius >= 0) || batch_size < 1 || !(aggressiveness > 0))
             throw std::invalid_argument(
@@ -313,7 +314,8 @@ void restore_steps(ChainStepsObject& self, Numbers numbers, Vector<double> V, Ve
     check_length(visits, chain.sequences(), "visits");
     planes_of(self.corpus, rows, labels);
     const auto [epoch, at, shrunk, squares, carried, total] = numbers;
-    if (!(epoch >= 0 && epoch < 1e15 && at >= 0 && at <= double(chain.sequences()) && shrunk > 0))
+    const double n = double(chain.sequences());  // a batch may run over the end of an epoch
+    if (!(epoch >= 0 && epoch * n < 1e15 && at >= 0 && at <= 2 * n && shrunk > 0))
         throw std::invalid_argument("progress");
     const Decoded d{{rows.data(), rows.data() + rows.shape(0)},
                     {labels.data(), labels.data() + labels.shape(0)},

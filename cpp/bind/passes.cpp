@@ -5,7 +5,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "objects.hpp"
-#include "pegasos/core/sampling.hpp"
+#include "pegasos/core/batches.hpp"
 #include "pegasos/linear/simplex_qp.hpp"
 
 namespace pegasos::bind {
@@ -35,6 +35,17 @@ RowsObject csr(Vector<T> data, Vector<I> indices, Vector<I> indptr, std::int64_t
                           std::int64_t(data.shape(0))},
             {nb::cast(data), nb::cast(indices), nb::cast(indptr)},
             guards_of(mapped, data, indices, indptr)};
+}
+
+Sampling order_named(const std::string& name, std::int64_t chunk) {
+    const auto scheme = meaning<Sampling::Scheme>("sampling", name,
+                                                  {{"iid", Sampling::iid},
+                                                   {"fixed", Sampling::fixed},
+                                                   {"permutation", Sampling::permutation},
+                                                   {"streams", Sampling::streams},
+                                                   {"chunked", Sampling::chunked},
+                                                   {"subset", Sampling::subset}});
+    return {scheme, std::max<std::int64_t>(chunk, 1)};
 }
 
 // What a look at every row has found.
@@ -241,22 +252,29 @@ void register_passes(nb::module_& m) {
     m.def(
         "epoch_order",
         [](std::int64_t rows, const std::string& sampling, std::uint64_t seed, std::int64_t epoch,
-           std::int64_t chunk) {
-            const auto scheme = meaning<Sampling::Scheme>("sampling", sampling,
-                                                          {{"iid", Sampling::iid},
-                                                           {"fixed", Sampling::fixed},
-                                                           {"permutation", Sampling::permutation},
-                                                           {"chunked", Sampling::chunked}});
+           std::int64_t chunk, std::int64_t batch, bool whole) {
             if (rows < 0) throw std::invalid_argument("rows must be at least 0");
             std::vector<std::int64_t> order;
-            const Sampling drawn(scheme, std::max<std::int64_t>(chunk, 1));
-            epoch_order(order, rows, drawn, seed, epoch);
+            Batches(rows, batch, order_named(sampling, chunk), seed, whole).draw(order, epoch);
             auto* p = new std::int64_t[std::max<std::size_t>(order.size(), 1)];
             std::copy(order.begin(), order.end(), p);
             nb::capsule owner(p, [](void* q) noexcept { delete[] static_cast<std::int64_t*>(q); });
             return nb::ndarray<std::int64_t, nb::numpy, nb::ndim<1>>(p, {order.size()}, owner);
         },
-        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a, "chunk"_a = 1);
+        "rows"_a, "sampling"_a, "seed"_a, "epoch"_a, "chunk"_a = 1, "batch"_a = 1, "whole"_a = true);
+
+    m.def(
+        "visit_shares",
+        [](std::int64_t rows, const std::string& sampling, std::uint64_t seed, std::int64_t since,
+           std::int64_t until) {
+            if (rows < 1 || since < 0 || until < 0)
+                throw std::invalid_argument("rows must be at least 1, since and until at least 0");
+            const auto share = Batches(rows, 1, order_named(sampling, 1), seed, true).shares(since, until);
+            OutVector out = new_vector(rows);
+            std::copy(share.begin(), share.end(), out.data());
+            return out;
+        },
+        "rows"_a, "sampling"_a, "seed"_a, "since"_a, "until"_a);
 
     m.def(
         "simplex_qp",

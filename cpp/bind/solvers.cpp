@@ -66,9 +66,11 @@ Sampling sampling_named(const std::string& name, const RowsObject& rows) {
     const std::int64_t few = few_rows(rows.rows(), rows.nnz());
     return meaning<Sampling>("sampling", name,
                              {{"iid", Sampling::iid},
-                              {"fixed", {Sampling::fixed, few}},
-                              {"permutation", {Sampling::permutation, few}},
-                              {"chunked", {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())}}});
+                              {"fixed", Sampling::fixed},
+                              {"permutation", Sampling::permutation},
+                              {"streams", {Sampling::streams, few}},
+                              {"chunked", {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())}},
+                              {"subset", Sampling::subset}});
 }
 
 template <class F>
@@ -155,9 +157,9 @@ void register_solvers(nb::module_& m) {
             "__init__",
             [](PegasosObject* self, RowsObject& rows, SomeLoss loss, SomeTargets targets, SomeWeight weight,
                double total, int first, int count, double lam, const std::string& schedule, double rate,
-               double t0, std::int64_t batch_size, const std::string& sampling, double radius, bool average,
-               bool random, const std::string& bias, double bias_start, double bias_rate, double feature,
-               std::uint64_t seed) {
+               double t0, std::int64_t batch_size, bool whole_batches, const std::string& sampling,
+               double radius, bool average, bool random, const std::string& bias, double bias_start,
+               double bias_rate, double feature, std::uint64_t seed) {
                 const auto steps = meaning<Schedule>("schedule", schedule,
                                                      {{"pegasos", Schedule::pegasos},
                                                       {"norma", Schedule::norma},
@@ -173,6 +175,7 @@ void register_solvers(nb::module_& m) {
                                        .rate = rate,
                                        .t0 = t0,
                                        .batch_size = batch_size,
+                                       .whole_batches = whole_batches,
                                        .sampling = sampling_named(sampling, rows),
                                        .radius = radius,
                                        .average = average,
@@ -192,8 +195,9 @@ void register_solvers(nb::module_& m) {
                     rows.rows(),       rows.cols()};
             },
             "rows"_a, "loss"_a, strict("targets"), strict("weight").none(), "total"_a, "first"_a, "count"_a,
-            nb::kw_only(), "lam"_a, "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "sampling"_a, "radius"_a,
-            "average"_a, "random"_a, "bias"_a, "bias_start"_a, "bias_rate"_a, "feature"_a, "seed"_a)
+            nb::kw_only(), "lam"_a, "schedule"_a, "rate"_a, "t0"_a, "batch_size"_a, "whole_batches"_a,
+            "sampling"_a, "radius"_a, "average"_a, "random"_a, "bias"_a, "bias_start"_a, "bias_rate"_a,
+            "feature"_a, "seed"_a)
         .def(
             "select",
             [](PegasosObject& s, const std::string& which) {
@@ -205,6 +209,14 @@ void register_solvers(nb::module_& m) {
                                                    {"second_random", Iterate::second_random}}));
             },
             "which"_a)
+        .def(
+            "start",
+            [](PegasosObject& s, Matrix<double> W, std::optional<Vector<double>> b) {
+                check_shape(W, s.solver->outputs(), s.n, "W");
+                if (b) check_length(*b, s.solver->outputs(), "b");
+                s.solver->start(W.data(), b ? b->data() : nullptr);
+            },
+            strict("W"), strict("b").none())
         .def("keep_scores", [](PegasosObject& s) { s.solver->keep_scores(); })
         .def(
             "write_scores",
@@ -224,6 +236,8 @@ void register_solvers(nb::module_& m) {
                const std::string& sampling, std::uint64_t seed) {
                 check_length(squared_norms, rows.rows(), "squared_norms");
                 const Data d = read_data(rows, loss, targets, weight, total, first, count);
+                const Sampling order = sampling_named(sampling, rows);
+                if (order == Sampling::subset) throw std::invalid_argument("subsets are for mini-batches");
                 const SdcaOptions o{.lam = lam,
                                     .feature = feature,
                                     .multiplier = multiplier,
@@ -231,7 +245,7 @@ void register_solvers(nb::module_& m) {
                                     .blocks = blocks,
                                     .threads = threads,
                                     .single = single,
-                                    .sampling = sampling_named(sampling, rows),
+                                    .sampling = order,
                                     .seed = seed};
                 auto solver = with_loss(loss, [&](const auto& l) {
                     return std::visit(

@@ -13,8 +13,15 @@ COMMON = {"weight": None, "total": 6.0, "first": 0, "count": 1, "lam": 0.1, "fea
 
 
 def pegasos(loss=None, targets=Y, **changes):
-    options = {"schedule": "pegasos", "rate": 0.0, "t0": 0.0, "batch_size": 1, "sampling": "permutation"}
-    options |= {"radius": 0.0, "average": False, "random": False, "bias": "none", "bias_start": 0.0}
+    options = {"schedule": "pegasos", "rate": 0.0, "t0": 0.0, "batch_size": 1, "whole_batches": True}
+    options |= {
+        "sampling": "permutation",
+        "radius": 0.0,
+        "average": False,
+        "random": False,
+        "bias": "none",
+        "bias_start": 0.0,
+    }
     options |= {"bias_rate": 1.0} | COMMON | changes
     given = {name: value for name, value in options.items() if value is not ...}
     return _core.Pegasos(_core.Rows.dense(X), loss or _core.Loss("hinge", None), targets, **given)
@@ -36,13 +43,19 @@ def kernel_rows(name, degree=3):
     [
         (lambda: pegasos(schedule="pegasus"), "schedule 'pegasus' is none of pegasos, norma, constant"),
         (lambda: pegasos(bias="subgradent"), "bias 'subgradent' is none of none, subgradient, batch"),
-        (lambda: pegasos(sampling="permuted"), "sampling 'permuted' is none of iid, fixed, permutation, chunked"),
-        (lambda: sdca(sampling="permuted"), "sampling 'permuted' is none of iid, fixed, permutation, chunked"),
+        (
+            lambda: pegasos(sampling="permuted"),
+            "sampling 'permuted' is none of iid, fixed, permutation, streams, chunked",
+        ),
+        (lambda: sdca(sampling="permuted"), "sampling 'permuted' is none of iid, fixed, permutation, streams, chunked"),
         (
             lambda: pegasos().select("avarage"),
             "iterate 'avarage' is none of last, average, suffix, first_random, second_random",
         ),
-        (lambda: _core.epoch_order(6, "iit", 0, 0), "sampling 'iit' is none of iid, fixed, permutation, chunked"),
+        (
+            lambda: _core.epoch_order(6, "iit", 0, 0),
+            "sampling 'iit' is none of iid, fixed, permutation, streams, chunked",
+        ),
         (lambda: _core.Loss("hinges", None), "loss 'hinges' is none of hinge, squared_hinge, .*, quantile$"),
         (lambda: _core.Loss("huber", None), "loss 'huber' needs a parameter"),
         (lambda: _core.Loss("hinge", 0.1), "loss 'hinge' has no parameter"),
@@ -127,7 +140,7 @@ def test_known_words_are_taken():
     solver = pegasos(average=True, random=True)
     for which in ("last", "average", "suffix", "first_random", "second_random"):
         solver.select(which)
-    for sampling in ("iid", "fixed", "permutation", "chunked"):
+    for sampling in ("iid", "fixed", "permutation", "streams", "chunked", "subset"):
         assert len(_core.epoch_order(6, sampling, 0, 0)) == 6
     for name in ("linear", "poly", "sigmoid", "rbf", "laplacian", "chi2"):
         assert kernel_rows(name).rows == 6

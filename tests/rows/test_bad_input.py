@@ -338,7 +338,10 @@ def test_parameters_are_refused_before_anything_changes(kind, parameters, messag
     ("make", "message"),
     [
         (lambda: Pegasos(batch_size=0), "batch_size=0"),
-        (lambda: Pegasos(sampling="random"), "sampling='random' is none of auto, permutation, fixed, iid, chunked"),
+        (
+            lambda: Pegasos(sampling="random"),
+            "sampling='random' is none of auto, streams, permutation, fixed, iid, subset",
+        ),
         (lambda: Pegasos(output="best"), "output='best' is none of last, average, suffix, random"),
         (lambda: Pegasos(t0=-1), "t0=-1"),
         (lambda: Norma(p=1.0), "p=1.0"),

@@ -105,6 +105,15 @@ def test_pegasos_with_projection(loss, output, batch, lam):
     follows(c, solver, 5, t0=0.0, batch=batch, radius=radius, rtol=1e-4 if lam > 1e-3 else 1e-3)
 
 
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("batch", [2, 4])
+def test_subsets(seed, batch):
+    c = corpus(SIZES, seed=5)
+    for output in ("last", "suffix"):
+        solver = Pegasos(t0=0, output=output, sampling="subset", batch_size=batch)
+        follows(c, solver, 9, seed=seed, sampling="subset", batch=batch)
+
+
 @pytest.mark.parametrize("sampling", ["permutation", "fixed", "iid"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_orders(sampling, seed):

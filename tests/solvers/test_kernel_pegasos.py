@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import oracles as o
 import pytest
+from batch_oracles import batches
 from conftest import ORACLE_BIAS, SCALAR, advance, features, kernel_problem, oracle, problem, toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,16 +28,11 @@ from pegasos.losses import Hinge
 from pegasos.solvers import kernel_solver, resolve
 from pegasos.solvers.kernel.pegasos import Progress
 
-SAMPLINGS = ("iid", "fixed", "permutation")
+SAMPLINGS = ("iid", "fixed", "permutation", "subset")
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 RBF = Kernel("rbf", 0.5)
 
 every = pytest.mark.parametrize("loss", SCALAR, ids=repr)
-
-
-def batches(m, count, *, sampling="permutation", seed=0, k=1):
-    orders = [_core.epoch_order(m, sampling, seed, e) for e in range(count)]
-    return [order[s : s + k] for order in orders for s in range(0, m, k)]
 
 
 def test_progress_has_the_names_and_the_order_of_the_core():

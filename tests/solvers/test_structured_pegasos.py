@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import structured_oracles as so
+from batch_oracles import batches
 from conftest import COST, advance
 from conftest import problem as linear_problem
 from structured_cases import LAM, engine, oracle, problem, weights
@@ -18,12 +19,8 @@ from pegasos.solvers.structured.window import Counted, Window, merged
 from pegasos.util.random import uniform
 
 
-def orders(n, sampling, seed, epochs):
-    return [_core.epoch_order(n, sampling, seed, e) for e in range(epochs)]
-
-
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("sampling", ["iid", "fixed", "permutation"])
+@pytest.mark.parametrize("sampling", ["iid", "subset", "fixed", "permutation"])
 @pytest.mark.parametrize(
     ("batch", "t0", "projection"), [(1, 0.0, False), (1, 0.0, True), (3, 4.0, False), (8, 0.0, True)]
 )
@@ -31,8 +28,8 @@ def test_pegasos_takes_the_steps_of_the_paper(batch, t0, projection, sampling, w
     bound, weight = oracle(), weights() if weighted else None
     n, p = bound.n_rows, problem(bound, weight)
     radius = np.sqrt(so.objective(bound.planes, np.zeros(bound.size), LAM, weight) / LAM) if projection else None
-    naive = {"weight": weight, "batch": batch, "t0": t0, "radius": radius}
-    iterates, _ = so.pegasos(bound.planes, orders(n, sampling, 5, 4), LAM, **naive)
+    drawn = batches(n, 4, sampling=sampling, seed=5, k=batch)
+    iterates, _ = so.pegasos(bound.planes, drawn, LAM, weight=weight, t0=t0, radius=radius)
     method = {"batch_size": batch, "t0": t0, "projection": projection, "sampling": sampling}
     e = engine(Pegasos(**method), p, seed=5)
     for w in iterates[1:]:
@@ -42,8 +39,8 @@ def test_pegasos_takes_the_steps_of_the_paper(batch, t0, projection, sampling, w
     if projection and not weighted:
         assert any(np.linalg.norm(w) == pytest.approx(radius) for w in iterates)  # it was used
     # Averages: of all, and of those since the window began, at epoch 2.
-    steps = len(iterates) - 1
-    for output, some in {"average": iterates[:steps], "suffix": iterates[steps // 2 : steps]}.items():
+    steps, begin = len(iterates) - 1, -(-2 * n // batch)
+    for output, some in {"average": iterates[:steps], "suffix": iterates[begin:steps]}.items():
         e = advance(engine(Pegasos(output=output, **method), p, seed=5), 4)
         np.testing.assert_allclose(e.point().model, np.mean(some, axis=0), rtol=1e-10, atol=1e-12)
 
@@ -61,7 +58,7 @@ def test_the_window_is_a_dual_point():
     """D = mean of the decoded losses − (λ/2)‖w_d‖², w_d = Σψ/(λnE), over the epochs of the window."""
     bound = oracle()
     p, n = problem(bound), bound.n_rows
-    _, found = so.pegasos(bound.planes, orders(n, "permutation", 0, 8), LAM, t0=n)
+    _, found = so.pegasos(bound.planes, batches(n, 8), LAM, t0=n)
     e = engine("pegasos", p)
     for done, first in {1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 2, 7: 2, 8: 4}.items():
         advance(e, done)
@@ -92,7 +89,7 @@ def test_planes_are_counted():
         found.add(7, plane)
     found.move()
     found.add(7, one)
-    planes = found.planes(0.25, 3)
+    planes = found.planes(np.full(8, 0.25), 3)
     np.testing.assert_array_equal(planes.alpha, [0.75, 0.25])
     np.testing.assert_array_equal(planes.psi.toarray(), [[1, 0, -1], [0, 1, 2]])
     mean = merged(Counted(one, 2), Counted(two, 1))

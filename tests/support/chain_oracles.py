@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 import oracles
+from batch_oracles import epoch_batches
 from scipy.optimize import minimize
 
-from pegasos import _core
 from pegasos.problems.chain import PADDING, ChainProblem
 from pegasos.problems.grammar import Grammar
 from pegasos.rows.sequences import Sequences
@@ -301,9 +301,7 @@ def steps(c, epochs, *, rule="pegasos", t0=0.0, batch=1, radius=np.inf, sampling
         if epoch == window_end:
             window, decoded, visits = [], [], np.zeros(c.n)
             window_end = min(2 * epoch, epoch + 64)
-        order = _core.epoch_order(c.n, sampling, seed, epoch).tolist()
-        for first in range(0, c.n, batch):
-            chosen = order[first : first + batch]
+        for chosen in map(np.ndarray.tolist, epoch_batches(c.n, epoch, sampling=sampling, seed=seed, k=batch)):
             g = np.zeros(c.shape)
             for i in chosen:
                 step, y = _direction(c, w, i, rule, C)

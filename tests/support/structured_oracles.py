@@ -114,23 +114,21 @@ def optimum(planes, lam, weight=None):
     return objective(planes, w, lam, c)
 
 
-def pegasos(planes, orders, lam, *, weight=None, batch=1, t0=0.0, radius=None):
+def pegasos(planes, batches, lam, *, weight=None, t0=0.0, radius=None):
     """The iterates w_1 = 0, w_2, … of Figs. 1 and 2 of the 2011 paper, with what was decoded at each (row, labelling).
 
-    ``orders``: the rows of each epoch. η = 1/(λ(t + t0)) with t counting rows, so that a batch of k makes k steps.
+    ``batches``: the rows of each step. η = 1/(λ(t + t0)) with t counting rows, so that a batch of k makes k steps.
     """
     n = len(planes)
     c = np.ones(n) if weight is None else np.asarray(weight) * n / np.sum(weight)
     w, t, iterates, found = np.zeros(planes[0][0].shape[1]), 0, [], []
-    for order in orders:
-        for first in range(0, n, batch):
-            rows = order[first : first + batch]
-            iterates.append(w)
-            best = [int(np.argmax(planes[i][1] - planes[i][0] @ w)) for i in rows]
-            found.append(list(zip(rows.tolist(), best, strict=True)))
-            before, t = t + t0, t + len(rows)
-            step = sum(c[i] * planes[i][0][k] for i, k in found[-1])
-            w = before / (t + t0) * w + step / (lam * (t + t0))
-            if radius is not None and np.linalg.norm(w) > radius:
-                w = w * radius / np.linalg.norm(w)
+    for rows in batches:
+        iterates.append(w)
+        best = [int(np.argmax(planes[i][1] - planes[i][0] @ w)) for i in rows]
+        found.append(list(zip(rows.tolist(), best, strict=True)))
+        before, t = t + t0, t + len(rows)
+        step = sum(c[i] * planes[i][0][k] for i, k in found[-1])
+        w = before / (t + t0) * w + step / (lam * (t + t0))
+        if radius is not None and np.linalg.norm(w) > radius:
+            w = w * radius / np.linalg.norm(w)
     return [*iterates, w], found

@@ -14,19 +14,22 @@
 namespace pegasos {
 
 struct Sampling {
-    enum Scheme { iid, fixed, permutation, chunked };
+    // iid: m independent draws. permutation: uniform, a new one each epoch; fixed: one for all. streams: a new one that
+    // keeps a few neighbours of short rows near each other; chunked: one that stays in a part of the file for a while.
+    // subset: independent batches, each a uniform subset (core/batches.hpp).
+    enum Scheme { iid, fixed, permutation, streams, chunked, subset };
 
     // Implicit, so that a scheme is a sampling.
     Sampling(Scheme s, std::int64_t rows = 1) : scheme(s), chunk(rows) {}
 
     Scheme scheme;
-    std::int64_t chunk;  // rows of a chunk: see shuffle_chunks
+    std::int64_t chunk;  // rows of a chunk, of streams and chunked: see shuffle_chunks
 };
 inline bool operator==(const Sampling& sampling, Sampling::Scheme scheme) {
     return sampling.scheme == scheme;
 }
 
-// Rows of a chunk in memory, where there are m rows with nnz entries: one, unless rows are short and too many
+// Rows of a chunk of streams, where there are m rows with nnz entries: one, unless rows are short and too many
 // for the caches. An epoch that fetched those from memory one at a time, each with its target and other
 // numbers, would take twice as long.
 inline std::int64_t few_rows(std::int64_t m, std::int64_t nnz) {
@@ -81,7 +84,7 @@ inline void reorder(std::vector<std::int64_t>& rows, const Sampling& sampling, s
                     std::int64_t epoch) {
     Rng rng(seed, sampling == Sampling::fixed ? 0 : std::uint64_t(epoch));
     const bool from_disk = sampling == Sampling::chunked;
-    if (from_disk || sampling.chunk > 1)
+    if (from_disk || (sampling == Sampling::streams && sampling.chunk > 1))
         return shuffle_chunks(rows, sampling.chunk, from_disk ? 256 : 1024, rng);
     fisher_yates(rows.data(), std::int64_t(rows.size()), rng);
 }

@@ -22,6 +22,7 @@ PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Wei
     : out_(std::move(out)),
       c_(c),
       o_(options),
+      batches_(rows.rows, options.batch_size, options.sampling, options.seed, options.whole_batches),
       v_(rows.weights<double>(out_->lanes)),
       U_(rows.rows * out_->lanes),
       window_(U_.size()),
@@ -29,13 +30,14 @@ PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Wei
       pi_(out_->lanes, 1.0),
       b_(out_->lanes, options.bias_start),
       scale_(out_->lanes),
-      z_(out_->lanes * std::max<int64_t>(1, std::min(o_.batch_size, rows.rows))),
+      z_(out_->lanes * batches_.size()),
       g_(z_.size()),
       coef_(out_->lanes),
       norm_(out_->parts),
       m_(rows.rows),
       n_(rows.cols),
       L_(out_->lanes) {
+    o_.batch_size = batches_.size();
     if (o_.average) {
         lag_ = rows.weights<double>(L_), sum_.resize(v_.size()), window_sum_.resize(v_.size());
         next_window_sum_.resize(v_.size()), carried_.resize(L_), b_sum_.resize(3 * L_);
@@ -46,12 +48,36 @@ PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Wei
 }
 
 void PegasosBase::advance(int64_t rows) {
-    if (at_ == m_) {
+    if (epoch_ended()) {
         ++epoch_, at_ = 0;
         new_epoch();
     }
-    visit(std::min(m_, at_ + rows));
-    if (at_ == m_) finish_epoch();
+    visit(std::min(int64_t(order_.size()), at_ + rows));
+    if (epoch_ended()) finish_epoch();
+}
+
+void PegasosBase::start(const double* W, const double* b) {
+    if (steps_ > 0) throw std::logic_error("the first step has been made");
+    const bool pegasos = o_.schedule == Schedule::pegasos;
+    first_ = pegasos && o_.t0 == 0 ? 1.0 : 0.0;
+    const double scale = pegasos && o_.t0 > 0 ? o_.lam * o_.t0 : 1.0;
+    to_lanes(W, n_, L_, outputs(), v_.data());
+    for (int64_t p = 0; p < n_ * L_; ++p) v_[p] *= scale;
+    for (int k = 0; b && k < outputs(); ++k) {
+        if (o_.feature > 0)
+            v_[n_ * L_ + k] = scale * b[k] / o_.feature;
+        else
+            b_[k] = b[k];
+    }
+    recompute_norm();
+}
+
+// v was w_1, which goes; for the mean of iterates that is an addition of −w_1.
+void PegasosBase::forget_first() {
+    if (o_.average) each_lane(v_.size(), L_, [&](std::size_t p, int l) { lag_[p] -= carried_[l] * v_[p]; });
+    std::fill(v_.begin(), v_.end(), 0.0);
+    std::fill(norm_.begin(), norm_.end(), 0.0);
+    first_ = 0.0;
 }
 
 void PegasosBase::select(Iterate which) {
@@ -97,16 +123,21 @@ void PegasosBase::weights(double* W, double* b) const {
     }
 }
 
-// The window's dual point.
-// What leaves the domain (iid draws, an unfinished epoch) is clipped by the caller.
+// The window's dual point: u_i is the mean of row i's slopes since the window began, at whatever weights they were
+// found. A slope is a −∂ℓ_i, so it lies in the domain of u ↦ ℓ_i*(−u), which is convex: so does the mean, whether batches
+// end with epochs or not. (Projections have shrunk older slopes, towards 0, which losses ≥ 0 have in their domain.)
+// Random draws are divided by the mean number of visits instead; what leaves the domain is clipped by the caller.
 void PegasosBase::duals(double* u, int64_t stride) const {
     const bool pegasos = o_.schedule == Schedule::pegasos;
-    const double m = double(m_), seen = double(visits() - window_visits_);
+    const double m = double(m_);
+    const std::vector<double> seen =
+        pegasos ? batches_.shares(window_visits_, visits()) : std::vector<double>(std::size_t(m_));
     for (int64_t i = 0; i < m_; ++i)
         for (int k = 0; k < outputs(); ++k) {
             const int64_t p = i * L_ + k;
-            u[i * stride + k] = pegasos ? (seen > 0 ? pi_[k] * (U_[p] - window_[p]) * m / seen : 0.0)
-                                        : o_.lam * m * pi_[k] * U_[p];
+            u[i * stride + k] = !pegasos      ? o_.lam * m * pi_[k] * U_[p]
+                                : seen[i] > 0 ? pi_[k] * (U_[p] - window_[p]) * m / seen[i]
+                                              : 0.0;
         }
 }
 
@@ -130,6 +161,13 @@ void PegasosBase::restore(const State& s) {
     FieldReader f{s};
     fields(f);
     new_epoch();
+    if (at_ > int64_t(order_.size())) throw std::invalid_argument("state: 'at' is past the end of its epoch");
+    // Before batches ran over the end of an epoch the last one was short: such a state is of another fit.
+    const int64_t k = batches_.size();
+    if (o_.whole_batches && (steps_ * k != visits() || window_visits_ % k || next_window_visits_ % k))
+        throw std::invalid_argument("state: 'steps' of other than batch_size rows");
+    const bool started = std::any_of(v_.begin(), v_.end(), [](double v) { return v != 0; });
+    first_ = o_.schedule == Schedule::pegasos && o_.t0 == 0 && visits() == 0 && started ? 1.0 : 0.0;
 }
 
 void PegasosBase::recompute_norm() {
@@ -169,9 +207,12 @@ void PegasosBase::draw() {
     }
 }
 
-void PegasosBase::new_epoch() { epoch_order(order_, m_, o_.sampling, o_.seed, epoch_); }
+void PegasosBase::new_epoch() {
+    batches_.draw(order_, epoch_);
+    before_ = batches_.before(epoch_);
+}
 
-// What belongs to the epoch that has just ended; epochs() still counts it as at_ = rows.
+// What belongs to the epoch that has just ended; epochs() still counts it as its last row.
 void PegasosBase::finish_epoch() {
     if (o_.average) flush();
     if (o_.radius > 0) recompute_norm();

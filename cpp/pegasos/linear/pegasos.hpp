@@ -11,11 +11,12 @@
 //
 // Pegasos is kept unscaled: w_{t+1} = (1/(λt)) Σ_{s≤t} g_s x_s, so v = Σ g_s x_s only ever grows by sparse
 // additions and w = v/(λΩ), Ω = t0 + rows visited. (The papers' recursion (1 − 1/t) w + η g x is the same
-// numbers, but needs a special first step.) A mini-batch adds its rows with w frozen; Ω counts rows, so a
-// short last batch weighs less.
+// numbers, but needs a special first step.) A mini-batch adds its rows with w frozen; Ω counts rows. A first
+// iterate w_1 ≠ 0 is v = λ t0 w_1, as if it had been found in t0 visits; with t0 = 0 it decides the first step's
+// slopes and is forgotten, as in the recursion, where it is multiplied by 1 − 1/1.
 //
-// v = Σ_i c̃_i U_i x_i with U_i the sum of row i's slopes: that makes every iterate a dual point, and
-// differences of U between two epochs another one (the window certificate). Projections shrink the past by a
+// v = Σ_i c̃_i U_i x_i with U_i the sum of row i's slopes (w_1 aside): that makes every iterate a dual point, and
+// differences of U between two epochs another one (the window certificate: see duals). Projections shrink the past by a
 // factor: they multiply `pi`, and later additions are divided by it, so U needs no sweep. NORMA and SGD keep
 // their scale in `pi` too.
 #pragma once
@@ -23,6 +24,7 @@
 #include <array>
 #include <cmath>
 
+#include "pegasos/core/batches.hpp"
 #include "pegasos/linear/solver.hpp"
 
 namespace pegasos {
@@ -37,6 +39,7 @@ struct PegasosOptions {
     double rate;  // NORMA's p, SGD's η
     double t0;    // in rows
     int64_t batch_size;
+    bool whole_batches;  // or a short last one in each epoch
     Sampling sampling;
     double radius;  // project onto ‖w‖ ≤ radius; 0: never
     bool average, random;
@@ -53,8 +56,11 @@ class PegasosBase : public Solver {
     ~PegasosBase() override;
 
     void advance(int64_t rows) final;
-    double epochs() const final { return double(visits()) / double(m_); }
-    bool epoch_ended() const final { return at_ == m_; }
+    // A batch that runs over the end of an epoch counts as the end, until the next one begins.
+    double epochs() const final { return double(std::min(visits(), (epoch_ + 1) * m_)) / double(m_); }
+    bool epoch_ended() const final { return at_ == int64_t(order_.size()); }
+    // Begin at these weights (K × n) and biases (K; null: as they are), before the first step.
+    void start(const double* W, const double* b);
     int outputs() const final { return out_->outputs; }
     void select(Iterate);  // what weights() returns
     // From now on remember every row's scores as they were when it was visited.
@@ -69,13 +75,13 @@ class PegasosBase : public Solver {
  protected:
     virtual void visit(int64_t stop) = 0;  // the rows from at_ to stop, in batches
 
-    int64_t visits() const { return epoch_ * m_ + at_; }
+    int64_t visits() const { return before_ + at_; }
     double relative_weight(int64_t i) const { return c_.weight ? c_.weight[i] * double(m_) / c_.total : 1.0; }
 
     // w = scale v, lane by lane. Inlined always, as the next: the compiler mostly knows that L is 1.
     [[gnu::always_inline]] void scales(int L, double* scale) const {
         const double omega = o_.t0 + double(visits());
-        const double s = o_.schedule != Schedule::pegasos ? 1.0 : omega > 0 ? 1 / (o_.lam * omega) : 0.0;
+        const double s = o_.schedule != Schedule::pegasos ? 1.0 : omega > 0 ? 1 / (o_.lam * omega) : first_;
         for (int l = 0; l < L; ++l) scale[l] = s * pi_[l];
     }
     // Σ_t w_t without touching all of w at each step: with C_t = Σ_{j≤t} scale_j, it is C_T v − Σ_t C_t
@@ -85,10 +91,12 @@ class PegasosBase : public Solver {
     }
     void draw();
     void fold();
+    void forget_first();
 
     std::unique_ptr<Output> out_;
     Weights c_;
     PegasosOptions o_;
+    Batches batches_;
     bool shrinks_ = o_.schedule != Schedule::pegasos || o_.radius > 0;
     WeightBuffer<double> v_, lag_{};
     Buffer U_, window_, next_window_, pi_, b_;
@@ -97,6 +105,8 @@ class PegasosBase : public Solver {
     Buffer random_[2], seen_{};
     std::vector<int64_t> order_{};
     int64_t epoch_ = 0, at_ = 0, steps_ = 0;
+    int64_t before_ = 0;  // rows visited before this epoch
+    double first_ = 0.0;  // 1 while v is a w_1 that the first step forgets
 
  private:
     template <class F>
@@ -122,7 +132,7 @@ class PegasosSolver final : public PegasosBase {
 
  private:
     void visit(int64_t stop) override {
-        while (at_ < stop) step(std::min(o_.batch_size, row_.rows.rows - at_));
+        while (at_ < stop) step(std::min(o_.batch_size, int64_t(order_.size()) - at_));
     }
 
     void step(int64_t k) {
@@ -144,6 +154,7 @@ class PegasosSolver final : public PegasosBase {
             out_->balance(batch, k, c_, z_.data(), b_.data(), g_.data());
         else
             for (int64_t r = 0; r < k; ++r) row_.out.slopes(batch[r], &z_[r * L], &g_[r * L]);
+        if (first_ != 0) forget_first();
         double gain = 1;  // what a slope adds to v, apart from pi
         if (o_.schedule != Schedule::pegasos) {
             const double eta =

@@ -25,6 +25,7 @@ ChainSteps<Real>::ChainSteps(const Chain& chain, const double* weight, const Cha
       weight_(weight),
       o_(options),
       n_(chain.sequences()),
+      batches_(n_, options.batch_size, options.sampling, options.seed, true),
       V_(std::size_t(chain.shape.spread_numbers()), Real(0)),
       U_(options.mean == ChainMean::none ? 0 : V_.size(), Real(0)),
       difference_(options.rule == ChainRule::passive_aggressive ? V_.size() : 0, Real(0)),
@@ -37,7 +38,8 @@ ChainSteps<Real>::ChainSteps(const Chain& chain, const double* weight, const Cha
         for (LaneBuffer<Real>* buffer : {&T_, &rows_, &columns_, &pairs_}) buffer->assign(square, Real(0));
         exact_pairs_.assign(square, 0.0);
     }
-    epoch_order(order_, n_, o_.sampling, o_.seed, 0);
+    o_.batch_size = batches_.size();
+    batches_.draw(order_, 0);
 }
 
 template <class Real>
@@ -48,21 +50,22 @@ double ChainSteps<Real>::scale() const {
 
 template <class Real>
 void ChainSteps<Real>::advance(int64_t tokens) {
-    if (at_.at == n_) {
+    if (epoch_ended()) {
         ++at_.epoch;
         at_.at = 0;
-        epoch_order(order_, n_, o_.sampling, o_.seed, at_.epoch);
+        batches_.draw(order_, at_.epoch);
     }
     const bool log = o_.loss == ChainLoss::log;
-    for (int64_t done = 0; at_.at < n_ && done < tokens;) {
-        const int64_t first = at_.at, last = std::min(n_, first + o_.batch_size);
+    const int64_t end = int64_t(order_.size());
+    for (int64_t done = 0; at_.at < end && done < tokens;) {
+        const int64_t first = at_.at, last = std::min(end, first + o_.batch_size);
         int64_t length = 0;
         for (int64_t k = first; k < last; ++k) length += chain_.length(order_[k]);
         labels_.resize(std::size_t(log ? 0 : length));
         if (log) marginals_.resize(std::size_t(length * chain_.shape.lanes));
         int64_t from = 0;
         for (int64_t k = first; k < last; ++k) {  // the weights stay as they are
-            look_at(order_[k], k + 1 < n_ ? order_[k + 1] : -1, labels_.data() + from,
+            look_at(order_[k], k + 1 < end ? order_[k + 1] : -1, labels_.data() + from,
                     marginals_.data() + from * chain_.shape.lanes);
             from += chain_.length(order_[k]);
         }
@@ -253,7 +256,9 @@ void ChainSteps<Real>::restore(const ChainProgress& at, const double* V, const d
             for (int l = 0; l < L; ++l) U_[r * P + l] = Real(U[r * L + l]);
     }
     decoded_ = std::move(decoded);
-    epoch_order(order_, n_, o_.sampling, o_.seed, at_.epoch);
+    batches_.draw(order_, at_.epoch);
+    if (at_.at > int64_t(order_.size()))
+        throw std::invalid_argument("state: more sequences than an epoch has");
 }
 
 template class ChainSteps<float>;

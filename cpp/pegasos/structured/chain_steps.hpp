@@ -15,7 +15,7 @@
 #pragma once
 #include <optional>
 
-#include "pegasos/core/sampling.hpp"
+#include "pegasos/core/batches.hpp"
 #include "pegasos/structured/chain_passes.hpp"
 
 namespace pegasos {
@@ -63,8 +63,9 @@ class ChainSteps {
 
     // About so many tokens, never past the end of an epoch, and never less than a mini-batch.
     void advance(std::int64_t tokens);
-    double epochs() const { return double(visits()) / double(n_); }
-    bool epoch_ended() const { return at_.at == n_; }
+    // A batch that runs over the end of an epoch counts as the end, until the next one begins.
+    double epochs() const { return double(std::min(visits(), (at_.epoch + 1) * n_)) / double(n_); }
+    bool epoch_ended() const { return at_.at == std::int64_t(order_.size()); }
     void begin_window();
     bool has_mean() const { return o_.mean != ChainMean::none && at_.total > 0; }
     void weights(bool mean, double* W) const;  // rows × labels
@@ -76,7 +77,7 @@ class ChainSteps {
     void restore(const ChainProgress&, const double* V, const double* U, Decoded decoded);
 
  private:
-    std::int64_t visits() const { return at_.epoch * n_ + at_.at; }
+    std::int64_t visits() const { return batches_.before(at_.epoch) + at_.at; }
     double omega() const { return o_.t0 + double(visits()); }
     double scale() const;
     void look_at(std::int64_t i, std::int64_t next, Label* y, Real* marginals);
@@ -91,6 +92,7 @@ class ChainSteps {
     const double* weight_;  // of each sequence, with mean 1; null: all are 1
     ChainStepOptions o_;
     std::int64_t n_;
+    Batches batches_;
     double cost_scale_ = 1.0;  // the largest cost
     ChainProgress at_;
     LaneBuffer<Real> V_, U_, difference_;

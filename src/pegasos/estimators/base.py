@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from pegasos.estimators.first_iterate import FirstIterate
 from pegasos.estimators.nested import Table, inner_parameters, outer_parameters
 from pegasos.estimators.partial_fit import RowStream
 from pegasos.fit.certificate import Certificate
@@ -209,19 +210,25 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         max_iter: int | None = None,
         max_steps: int | None = None,
         look: Callable[[M], None] | None = None,
+        first: FirstIterate | None = None,
     ) -> Result[M]:
         """Solve the problem; sets certificate and trace, and what else the method knows.
 
         ``tell`` completes what the callback is told by what the fitted attributes would be. ``look`` is shown the best
-        model of every checkpoint.
+        model of every checkpoint. ``first`` is where a stochastic sub-gradient method is to begin.
         """
         options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
         file = None
         if self.checkpoint is not None:
             same = fingerprint(problem, solver, intercept=options.intercept, seed=options.seed, tol=options.tol)
+            if first is not None:
+                same["start"] = first.digest()
             file = CheckpointFile(check_path(self.checkpoint), float(self.checkpoint_every), same)
         engine = solver.engine(problem, options)
-        self._warm(engine, problem, solver)
+        if first is None:
+            self._warm(engine, problem, solver)
+        else:
+            first.begin(engine)
         user = self.callback
 
         def told(checkpoint: Checkpoint, model: M) -> object:

@@ -151,8 +151,8 @@ class KernelStream(RowStream):
     ) -> tuple[Array, PieceSums]:
         """Visit the rows in blocks; the unscaled coefficients that they gain, for each part, and sums of iterates."""
         m, rows, parts = int(problem.X.shape[0]), problem.rows(0), problem.parts
-        order = _core.epoch_order(m, options.kernel_sampling(), seed, 0)
         size = min(int(options.batch_size), m)
+        order = _core.epoch_order(m, options.kernel_sampling(), seed, 0, batch=size, whole=False)
         long = size > BLOCK_ROWS
         block = size if long else BLOCK_ROWS // size * size
         radius = options.radius(problem, self.lam)

@@ -188,7 +188,14 @@ class LinearSVC(Classifier, LinearModel):
         return loss
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -201,6 +208,12 @@ class LinearSVC(Classifier, LinearModel):
         sample_weight : array of shape (n_samples,), default=None
             Weights ≥ 0; weight 2 is the row twice. A class without any weight stays in ``classes_``; with an
             intercept it is not predicted.
+        coef_init, intercept_init : arrays in the shapes of ``coef_`` and ``intercept_``, default=None
+            The first iterate w_1 of Pegasos, NORMA and SGD; other solvers have none. Any weights, or with
+            ``projection=True`` any of norm at most √(mean loss at 0 / λ), which is 1/√λ for the hinge loss (the 2007
+            paper). Pegasos counts them as the result of ``t0`` rows: with ``t0=0``, as published, they decide the
+            first step's sub-gradient and are then forgotten. None: zeros, and the bias that the solver begins at. They
+            replace what ``warm_start`` would begin with.
 
         Returns
         -------
@@ -211,7 +224,7 @@ class LinearSVC(Classifier, LinearModel):
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
         encoded = self._encoded(X, y)
-        self._solve(self._classes_problem(data, loss, encoded, sample_weight))
+        self._solve(self._classes_problem(data, loss, encoded, sample_weight), coef_init, intercept_init)
         self.classes_ = encoded.classes
         return self
 
@@ -380,7 +393,14 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         return W[0], b
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> Self:
         """Fit the model; see :meth:`LinearSVC.fit`. ``y``: numbers.
 
         Returns
@@ -392,7 +412,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         y, sample_weight = unpack(X, y, sample_weight)
         X, data = self._rows(X, reset=True)
         weight = row_weights(sample_weight, None, data.m)
-        self._solve(self._problem(data, loss, real_targets(X, y), 1, weight))
+        self._solve(self._problem(data, loss, real_targets(X, y), 1, weight), coef_init, intercept_init)
         return self
 
     @all_or_nothing

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos import solvers
 from pegasos.estimators.base import Estimator
+from pegasos.estimators.first_iterate import FirstIterate
 from pegasos.estimators.partial_fit import Stream
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.engine import MAX_ITER, Engine
@@ -85,10 +86,11 @@ class LinearModel(Estimator):
             threads=thread_count(self.n_jobs),
         )
 
-    def _solve(self, problem: LinearProblem) -> None:
+    def _solve(self, problem: LinearProblem, coef_init: Any = None, intercept_init: Any = None) -> None:
         """Fit the model to a problem."""
         solver = solvers.resolve(self.solver)
         solver.check(problem, self._intercept_word)
+        first = FirstIterate.of(problem, solver, coef_init, intercept_init)
 
         def tell(checkpoint: Checkpoint, model: Weights) -> Checkpoint:
             assert model.W is not None
@@ -96,7 +98,7 @@ class LinearModel(Estimator):
             coef, intercept = self._as_attributes(model.W.copy(), model.b.copy())
             return replace(checkpoint, coef=coef, intercept=np.atleast_1d(intercept))
 
-        result = self._run(problem, solver, tell, max_iter=int(self.max_iter))
+        result = self._run(problem, solver, tell, max_iter=int(self.max_iter), first=first)
         if not np.isfinite(result.certificate.primal):  # it is finite only if all weights are
             assert result.model.W is not None
             check_weights(result.model.W, result.model.b)

@@ -111,7 +111,7 @@ class Stream(RowStream):
         t0, units = self._measure(
             problem, solver, lambda: problem.examples.squared_norms, problem.weight, problem.target
         )
-        engine = solver.engine_with(problem, Options(intercept, seed + self.rows), units, t0 + self.rows)
+        engine = solver.engine_with(problem, Options(intercept, seed + self.rows), units, t0 + self.rows, whole=False)
         if solver.output in MEANS:
             engine.select("average")
         if self.last is None:

@@ -11,6 +11,7 @@ DIGESTS = {
     "targets": "the labels or targets y",
     "weights": "the sample or class weights",
     "oracle": "the oracle's answers",
+    "start": "coef_init or intercept_init",
 }
 
 

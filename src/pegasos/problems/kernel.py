@@ -294,6 +294,17 @@ def dual_value(problem: KernelProblem, part: Part, u: Array, coef: Array, F: Arr
     return _conjugates(problem, part, u) - 0.5 * problem.lam * squared_norm(problem, coef, F)
 
 
+def dual_value_near(problem: KernelProblem, part: Part, u: Array, coef: Array, near: Array, F: Array) -> float:
+    """An estimate of D where F are the scores of other coefficients ``near`` those of w(u), whose weights are w̃.
+
+    ‖w(u)‖² = 2⟨w(u), w̃⟩ − ‖w̃‖² + ‖w(u) − w̃‖², the last of which is left out.
+    """
+    B2 = problem.feature**2 if problem.bias == "feature" else 0.0
+    ahead = 2 * coef - near
+    square = dot(ahead, F) + B2 * float(ahead.sum()) * float(near.sum())
+    return _conjugates(problem, part, u) - 0.5 * problem.lam * square
+
+
 def _conjugates(problem: KernelProblem, part: Part, u: Array) -> float:
     return dot(part.weight, part.core.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
 

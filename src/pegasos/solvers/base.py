@@ -16,8 +16,11 @@ from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.util.suggest import did_you_mean
 
-Sampling = Literal["auto", "permutation", "fixed", "iid", "chunked"]
-SAMPLINGS = ("auto", "permutation", "fixed", "iid", "chunked")
+Sampling = Literal["auto", "streams", "permutation", "fixed", "iid", "chunked"]
+SAMPLINGS = ("auto", "streams", "permutation", "fixed", "iid", "chunked")
+#: Those of methods with mini-batches.
+BatchSampling = Literal["auto", "streams", "permutation", "fixed", "iid", "subset", "chunked"]
+BATCH_SAMPLINGS = ("auto", "streams", "permutation", "fixed", "iid", "subset", "chunked")
 Output = Literal["last", "average", "suffix", "random"]
 
 SCALAR_LOSSES = Which(lambda loss: loss.kind != "joint")
@@ -151,15 +154,15 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def row_order(sampling: Sampling, problem: LinearProblem) -> str:
+def row_order(sampling: BatchSampling, problem: LinearProblem) -> str:
     """The core's name for an epoch's order."""
     if sampling == "auto":
-        return "chunked" if problem.examples.on_disk else "permutation"
+        return "chunked" if problem.examples.on_disk else "streams"
     return sampling
 
 
-def drawn_order(solver: Solver, sampling: Sampling, machine: str) -> str:
-    """The core's name for an epoch's order over rows that are not on disk, since the machine has ``machine``."""
-    if sampling == "chunked":
-        raise ValueError(f"{type(solver).__name__}: sampling='chunked' has no meaning with {machine}")
+def drawn_order(solver: Solver, sampling: BatchSampling, machine: str) -> str:
+    """The core's name for an epoch's order where rows do not lie in a file or in memory to be read in order."""
+    if sampling in ("chunked", "streams"):
+        raise ValueError(f"{type(solver).__name__}: sampling={sampling!r} has no meaning with {machine}")
     return "permutation" if sampling == "auto" else sampling

@@ -107,12 +107,36 @@ class _Counts(NamedTuple):
 
 
 class _Group:
-    """Parts that have the same rows. ``at``: rows visited in this epoch; ``drawn``: an epoch and its order."""
+    """Parts that have the same rows. ``at``: rows visited in this epoch; ``drawn``: an epoch and its order.
 
-    def __init__(self, parts: list[int], m: int) -> None:
-        self.parts, self.m = parts, m
+    Mini-batches that an epoch cannot fill go on in the next one; the epoch ends with them.
+    """
+
+    def __init__(self, parts: list[int], m: int, batch_size: int) -> None:
+        self.parts, self.m, self.batch = parts, m, min(batch_size, m)
+        #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
+        self.wide = self.batch > BLOCK_ROWS
+        self.block = self.batch if self.wide else BLOCK_ROWS // self.batch * self.batch
         self.epoch, self.at, self.ending = 0, 0, Ending.OPEN
         self.drawn: tuple[int, Array] | None = None
+
+    def before(self, epoch: int) -> int:
+        """Rows visited before an epoch: those of all mini-batches that have begun earlier."""
+        return -(-epoch * self.m // self.batch) * self.batch
+
+    def length(self, epoch: int) -> int:
+        """Rows visited in an epoch."""
+        return self.before(epoch + 1) - self.before(epoch)
+
+    @property
+    def ended(self) -> bool:
+        """Whether this epoch has."""
+        return self.at == self.length(self.epoch)
+
+    @property
+    def visits(self) -> int:
+        """Rows visited, but for what the last mini-batch of an epoch needs of the next one."""
+        return min(self.before(self.epoch) + self.at, (self.epoch + 1) * self.m)
 
 
 class BlockEngine(Engine[Coefficients]):
@@ -131,12 +155,9 @@ class BlockEngine(Engine[Coefficients]):
     ) -> None:
         self.problem, self.states, self.tol, self.max_epochs = problem, states, tol, max_epochs
         self.sampling, self.seed = sampling, seed
-        #: Mini-batches longer than a block see scores that stay as they are, and need no K_BB.
-        self.wide = batch_size > BLOCK_ROWS
-        self.block = batch_size if self.wide else BLOCK_ROWS // batch_size * batch_size
         shared = all(part.index is None for part in problem.parts)
         numbers = [list(range(problem.n_parts))] if shared else [[k] for k in range(problem.n_parts)]
-        self.groups = [_Group(parts, problem.parts[parts[0]].m) for parts in numbers]
+        self.groups = [_Group(parts, problem.parts[parts[0]].m, batch_size) for parts in numbers]
         self.finished = np.zeros(problem.n_parts, dtype=bool)
         self.estimated = np.full(problem.n_parts, np.inf)
         self.best = np.full(problem.n_parts, np.inf)
@@ -153,7 +174,7 @@ class BlockEngine(Engine[Coefficients]):
     @property
     def epochs(self) -> float:
         """Rows visited, in all groups, in units of the rows there are."""
-        return sum(group.epoch * group.m + group.at for group in self.groups) / max(1, int(self.problem.X.shape[0]))
+        return sum(group.visits for group in self.groups) / max(1, int(self.problem.X.shape[0]))
 
     @property
     def steps(self) -> list[int]:
@@ -237,23 +258,23 @@ class BlockEngine(Engine[Coefficients]):
         group = next((group for group in self.groups if not self._rests(group)), None)
         if group is None:
             return
-        if group.at == group.m:
+        if group.ended:
             group.epoch, group.at = group.epoch + 1, 0
         work = 0
-        while group.at < group.m and work < VALUES_PER_CALL:
+        while not group.ended and work < VALUES_PER_CALL:
             work += self._block(group)
-        self.ended = group.at == group.m
+        self.ended = group.ended
         if self.ended:
             self._end_epoch(group)
 
     def _block(self, group: _Group) -> int:
         """Visit the next rows of all parts that are not finished; the kernel values used."""
         if group.drawn is None or group.drawn[0] != group.epoch:
-            order = _core.epoch_order(group.m, self.sampling, self.seed, group.epoch)
+            order = _core.epoch_order(group.m, self.sampling, self.seed, group.epoch, batch=group.batch)
             group.drawn = group.epoch, order
-        at = np.ascontiguousarray(group.drawn[1][group.at : group.at + self.block])
+        at = np.ascontiguousarray(group.drawn[1][group.at : group.at + group.block])
         rows = self.problem.rows(group.parts[0])
-        K = np.zeros((0, 0)) if self.wide else rows.square(at)
+        K = np.zeros((0, 0)) if group.wide else rows.square(at)
         check_values(K, self.problem.numbers(group.parts[0], at))
         if group.epoch == 0 and not self.problem.kernel.definite and K.size and not self.indefinite:
             self.indefinite = _indefinite(K[:, : len(at)])
@@ -319,11 +340,12 @@ class BlockEngine(Engine[Coefficients]):
         wide = saved(state, "wide", (parts,), low=0, high=1, whole=True)
         counts = _Counts(*saved(state, "counts", (len(_Counts._fields),), low=0, whole=True))
         checks = saved(state, "checks", (2,))
-        if any(p.at > group.m or p.ending > max(ENDINGS) for group, p in zip(self.groups, groups, strict=True)):
+        pairs = list(zip(self.groups, groups, strict=True))
+        if any(p.at > group.length(p.epoch) or p.ending > max(ENDINGS) for group, p in pairs):
             raise ValueError("state: 'groups' has a row or a reason that is not there")
         for k, mine in enumerate(self.states):
             mine.restore({name: arrays[name][k].copy() for name in named}, scalars[k])
-        for group, p in zip(self.groups, groups, strict=True):
+        for group, p in pairs:
             group.epoch, group.at, group.ending, group.drawn = p.epoch, p.at, Ending(p.ending), None
             if group.ending is Ending.MAX_STEPS and group.epoch + 1 < self.max_epochs:
                 group.ending = Ending.OPEN

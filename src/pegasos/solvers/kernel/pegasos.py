@@ -17,7 +17,7 @@ import numpy as np
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
 from pegasos.losses import Which
-from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value, primal_value, primal_values
+from pegasos.problems.kernel import Coefficients, KernelProblem, dual_value_near, primal_value, primal_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import SCALAR_LOSSES, KernelSolver
 from pegasos.solvers.kernel.blocks import MAX_EPOCHS, BlockEngine, by_name
@@ -73,7 +73,13 @@ class KernelPegasosEngine(BlockEngine):
         seed: int,
     ) -> None:
         self.output = output
-        common: dict[str, Any] = {"batch_size": batch_size, "radius": radius, "output": output, "seed": seed}
+        common: dict[str, Any] = {
+            "batch_size": batch_size,
+            "sampling": sampling,
+            "radius": radius,
+            "output": output,
+            "seed": seed,
+        }
         self.own = [PegasosState(problem, k, t0=t0[k], units=units[k], **common) for k in range(problem.n_parts)]
         super().__init__(
             problem, self.own, tol=tol, max_epochs=max_epochs, sampling=sampling, seed=seed, batch_size=batch_size
@@ -108,12 +114,14 @@ class PegasosState:
         t0: float,
         units: Units,
         batch_size: int,
+        sampling: str,
         radius: float,
         output: str,
         seed: int,
     ) -> None:
         self.problem, self.part = problem, problem.parts[k]
         m = self.part.m
+        self.order = sampling, seed
         #: c̃: the objective is (λ/2)‖w‖² + (1/m) Σ c̃_i ℓ_i.
         self.unit = self.part.weight * (m / problem.total)
         self.output, self.radius = output, radius
@@ -124,7 +132,7 @@ class PegasosState:
             "t0": t0,
             "radius": radius,
             "feature": feature,
-            "batch_size": batch_size,
+            "batch_size": min(batch_size, m),
             "subgradient": problem.bias == "free",
             "bias_rate": units.step,
             "seed": seed,
@@ -231,7 +239,7 @@ class PegasosState:
         self._flush()
         if self.radius > 0:
             self._recompute_norm()
-        done = round(self.now.visits / self.part.m)
+        done = int(self.now.visits // self.part.m)  # the last mini-batch may have visited rows of the next epoch
         if done & (done - 1) == 0:
             self.window, self.next_window = self.next_window, self.U.copy()
             self.window_F, self.next_window_F = self.next_window_F, self.F.copy()
@@ -259,10 +267,13 @@ class PegasosState:
         return float(self.now.visits - self.now.window_visits)
 
     def duals(self) -> Array:
-        """Those of the window; what leaves the domain (iid draws, unfinished epochs) is clipped by the certificate."""
-        if self._seen <= 0:
-            return np.zeros(self.part.m)
-        return np.asarray(self.now.pi * (self.U - self.window) * (self.part.m / self._seen))
+        """Those of the window: the means of each row's slopes, as ``cpp/pegasos/linear/pegasos.cpp`` explains.
+
+        What leaves the domain, since it was drawn more often than others, is clipped by the certificate.
+        """
+        m, (sampling, seed) = self.part.m, self.order
+        seen = _core.visit_shares(m, sampling, seed, int(self.now.window_visits), int(self.now.visits))
+        return np.asarray(self.now.pi * (self.U - self.window) * np.divide(m, seen, out=np.zeros(m), where=seen > 0))
 
     def estimate(self) -> tuple[float, float]:
         """Gap of the last iterate and the window's dual point, and its primal value."""
@@ -272,8 +283,11 @@ class PegasosState:
                 return np.inf, np.inf
             self.now.primal, b = primal_value(self.problem, self.part, coef, F)
             u = self.part.feasible_duals(self.duals(), balance=False)
-            dual_F = (self.F - self.window_F) * (self.now.pi / (self.problem.lam * self._seen))
-            dual = dual_value(self.problem, self.part, u, self.part.shares * u, dual_F)
+            # F belongs to slopes that are divided by the mean number of visits, not by each row's own, and not clipped.
+            share = self.now.pi / (self.problem.lam * self._seen)
+            near = share * self.unit * (self.U - self.window)
+            dual_F = share * (self.F - self.window_F)
+            dual = dual_value_near(self.problem, self.part, u, self.part.shares * u, near, dual_F)
         loose = abs(b * dot(self.part.weight, u)) / self.problem.total if self.problem.bias == "free" else 0.0
         return max(self.primal - dual, 0.0) + loose, self.primal
 
@@ -285,6 +299,9 @@ class PegasosState:
             raise ValueError("state: 'scalars' has a value that no fit has")
         if not bool(np.all((counts >= 0) & (counts <= 2**53 * 2) & (counts == np.rint(counts)))):
             raise ValueError("state: 'scalars' counts what cannot be counted")
+        # Before mini-batches ran over the end of an epoch the last one was short: such a state is of another fit.
+        if values["steps"] * self.options["batch_size"] != values["visits"]:
+            raise ValueError("state: 'steps' of other than batch_size rows")
         for name, array in arrays.items():
             if name in ("lag", "sum"):
                 self.average[("lag", "sum").index(name)] = array
@@ -317,7 +334,7 @@ class KernelPegasos(KernelSolver):
             max_epochs=given.max_steps or MAX_EPOCHS,
             t0=[self._t0(problem, k, units[k].step) for k in range(problem.n_parts)],
             units=units,
-            batch_size=min(int(options.batch_size), max(part.m for part in problem.parts)),
+            batch_size=int(options.batch_size),
             sampling=options.kernel_sampling(),
             radius=options.radius(problem, problem.lam),
             output=options.output,

@@ -25,7 +25,7 @@ class SDCA(Solver):
     shrinking : bool, default=True
         Leave rows out for a while whose variables have settled. Changes nothing with kernels, where such rows cost
         nothing.
-    sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
+    sampling : {"auto", "streams", "permutation", "fixed", "iid", "chunked"}, default="auto"
         The order of the rows in an epoch; as for :class:`Pegasos`.
     blocks : int or None, default=None
         None: one row after the other. A number (16, say): as many logical blocks ascend side by side and are joined by

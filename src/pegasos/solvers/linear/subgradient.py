@@ -14,9 +14,9 @@ from pegasos.problems.base import Bounds, M, Point, Problem
 from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.views import Array
 from pegasos.solvers.base import (
-    SAMPLINGS,
+    BATCH_SAMPLINGS,
+    BatchSampling,
     Output,
-    Sampling,
     Solver,
     check_count,
     check_flag,
@@ -73,6 +73,11 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
         for solver in self.lanes.solvers:
             solver.select(which)
 
+    def begin_at(self, W: Array, b: Array | None) -> None:
+        """Take these for the first iterate w_1; None: the biases that the solver begins at."""
+        for solver, part in self.lanes.parts():
+            solver.start(W[part], None if b is None else b[part])
+
     def keep_scores(self) -> None:
         """Remember from now on every row's scores as they were when it was visited."""
         for solver in self.lanes.solvers:
@@ -107,7 +112,7 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
 @dataclass(frozen=True)
 class SubgradientSolver(Solver):
     batch_size: int = 1
-    sampling: Sampling = "auto"
+    sampling: BatchSampling = "auto"
     projection: bool = False
     output: Output = "last"
 
@@ -115,7 +120,7 @@ class SubgradientSolver(Solver):
     schedule: ClassVar[str] = "pegasos"
 
     def __post_init__(self) -> None:
-        check_word(self, "sampling", SAMPLINGS)
+        check_word(self, "sampling", BATCH_SAMPLINGS)
         check_word(self, "output", ("last", "average", "suffix", "random"))
         check_count(self, "batch_size")
         check_flag(self, "projection")
@@ -138,8 +143,13 @@ class SubgradientSolver(Solver):
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         return self.engine_with(problem, options, self.units(problem), self._t0(problem))
 
-    def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
-        """The same with steps of another size, as a stream has them, which knows more than these rows."""
+    def engine_with(
+        self, problem: LinearProblem, options: Options, units: Units, t0: float, *, whole: bool = True
+    ) -> SubgradientEngine:
+        """The same with steps of another size, as a stream has them, which knows more than these rows.
+
+        ``whole``: every mini-batch has as many rows, and may end in the next epoch, which streams do not have.
+        """
         bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
         return SubgradientEngine(
             problem,
@@ -152,6 +162,7 @@ class SubgradientSolver(Solver):
             bias_start=units.start,
             bias_rate=units.step,
             batch_size=int(self.batch_size),
+            whole_batches=whole,
             sampling=row_order(self.sampling, problem),
             radius=self.radius(problem, problem.lam),
         )
@@ -180,15 +191,19 @@ class Pegasos(SubgradientSolver):
     Parameters
     ----------
     batch_size : int, default=1
-        Rows k a step; ``len(X)`` gives the deterministic sub-gradient method.
-    sampling : {"auto", "permutation", "fixed", "iid", "chunked"}, default="auto"
-        "permutation": a new order each epoch, every order as likely as any other; more than four million entries in
-        rows of fewer than forty are visited in lots of a thousand groups of up to sixteen neighbours, taken from all
-        over the file and shuffled row by row, which is faster and mixes as well. "fixed": the same order each epoch.
-        "iid": independent draws (the papers' analysis). "chunked": a new order that stays in the same hundred or so
-        megabytes of rows for a while, for data on disk: lots of 256 chunks of some hundred kilobytes each, taken and
-        shuffled likewise. "auto": "chunked" for a :class:`~pegasos.io.Dataset`, else "permutation". Not "chunked"
-        with kernels.
+        Rows k a step, at most all of them: ``len(X)`` gives the deterministic sub-gradient method. Every step has k
+        rows, as in Fig. 2, also where k does not divide their number: a batch that an epoch's order cannot fill goes on
+        with the next one's (but for ``partial_fit``, which forgets its rows: there the last batch is shorter).
+    sampling : {"auto", "streams", "permutation", "fixed", "iid", "subset", "chunked"}, default="auto"
+        Which rows a step gets. "iid": k independent draws, and "subset": a uniform subset of k rows, independent of
+        those of other steps; these are what the papers analyse. "permutation": a uniform permutation of the rows, a new
+        one each epoch, and "fixed": one for all epochs (the 2011 paper's section 7.5). "streams": "permutation", but
+        more than four million entries in rows of fewer than forty are visited in lots of a thousand groups of up to
+        sixteen neighbours, taken from all over the file and shuffled row by row, which is faster and mixes as well.
+        "chunked": a new order that stays in the same hundred or so megabytes of rows for a while, for data on disk:
+        lots of 256 chunks of some hundred kilobytes each, taken and shuffled likewise. "auto": "chunked" for a
+        :class:`~pegasos.io.Dataset`, "permutation" for kernel and structured machines, which know neither "chunked" nor
+        "streams", else "streams".
     projection : bool, default=False
         Project onto the ball that holds the optimum after each step (the 2007 paper).
     output : {"last", "average", "suffix", "random"}, default="last"

@@ -36,8 +36,11 @@ class ChainStepsEngine(Engine[ChainModel]):
     #: ``output`` says which iterate is wanted, and perceptrons minimise something else.
     returns_last = True
 
-    def __init__(self, problem: ChainProblem, steps: _core.ChainSteps, *, mean: bool) -> None:
+    def __init__(self, problem: ChainProblem, steps: _core.ChainSteps, *, mean: bool, batch_size: int = 1) -> None:
         self.problem, self.core, self.mean = problem, steps, mean
+        #: Whether mini-batches run over the end of an epoch. Once the last one was short: such a state is of another
+        #: fit, and lacks the entry that says so.
+        self.runs_over = problem.n % min(batch_size, problem.n) != 0
         self.window_end = 1.0
 
     @property
@@ -74,6 +77,8 @@ class ChainStepsEngine(Engine[ChainModel]):
     def state(self) -> dict[str, Any]:
         rows, labels, visits = self.core.decoded()
         numbers = {"rows": rows, "labels": labels, "progress": self.core.progress(), "window_end": [self.window_end]}
+        if self.runs_over:
+            numbers["whole_batches"] = [1.0]
         sums = {"V": self.core.sums(False), "U": self.core.sums(True), "visits": visits}
         return sums | {name: np.asarray(value, dtype=np.float64) for name, value in numbers.items()}
 
@@ -84,6 +89,8 @@ class ChainStepsEngine(Engine[ChainModel]):
         labels = saved(state, "labels", (None,), low=0, high=p.labels - 1, whole=True)
         progress = saved(state, "progress", (6,), low=-MAX_FINITE, high=MAX_FINITE)
         visits = saved(state, "visits", (p.n,), low=0, high=1e15)
+        if self.runs_over:
+            saved(state, "whole_batches", (1,), low=1, high=1)
         if bool(np.any(visits[rows.astype(np.int64)] < 1)):
             raise ValueError("state: labellings of sequences that were not visited")
         self.window_end = float(saved(state, "window_end", (1,), low=1, high=1e15)[0])
@@ -143,7 +150,7 @@ class ChainPegasos(ChainSolver):
             batch_size=int(o.batch_size),
             sampling=drawn_order(o, o.sampling, "sequences"),
         )
-        return ChainStepsEngine(problem, steps, mean=o.output != "last")
+        return ChainStepsEngine(problem, steps, mean=o.output != "last", batch_size=int(o.batch_size))
 
     def _t0(self, problem: ChainProblem) -> float:
         """The first step, 1/(λ·t0), is C for the hinge loss; the log loss, which is smooth, bears no more than 0.1.

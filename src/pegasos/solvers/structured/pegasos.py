@@ -65,21 +65,25 @@ class OraclePegasosEngine(OracleEngine):
         self.order = self._epoch_order()
 
     def _epoch_order(self) -> Array:
-        return _core.epoch_order(self.problem.n_rows, self.sampling, self.seed, self.counts["epoch"])
+        n, epoch = self.problem.n_rows, self.counts["epoch"]
+        return _core.epoch_order(n, self.sampling, self.seed, epoch, batch=self.batch_size)
 
     @property
     def visits(self) -> int:
-        """Rows visited."""
-        return self.counts["epoch"] * self.problem.n_rows + self.counts["at"]
+        """Rows visited: those of the mini-batches that began in earlier epochs, and some of this one."""
+        before = -(-self.counts["epoch"] * self.problem.n_rows // self.batch_size) * self.batch_size
+        return before + self.counts["at"]
 
     @property
     def epochs(self) -> float:
-        return self.visits / self.problem.n_rows
+        """A mini-batch that runs over the end of an epoch counts as the end, until the next one begins."""
+        n = self.problem.n_rows
+        return min(self.visits, (self.counts["epoch"] + 1) * n) / n
 
     @property
     def ended(self) -> bool:
         """Whether an epoch has just ended."""
-        return self.counts["at"] == self.problem.n_rows
+        return self.counts["at"] == len(self.order)
 
     def _weights(self) -> Array:
         omega = self.t0 + self.visits
@@ -147,8 +151,9 @@ class OraclePegasosEngine(OracleEngine):
     def point(self, *, last: bool = False) -> Point[Array]:
         """The iterate that ``output`` asks for, and the window's planes."""
         p, n = self.problem, self.counts
-        share = p.n_rows / max(self.visits - n["begin"], 1)
-        return Point(self._model(), self.window.planes(share, p.size))
+        # The mean of a row's planes is one of its dual points, however often it was visited.
+        seen = _core.visit_shares(p.n_rows, self.sampling, self.seed, n["begin"], self.visits)
+        return Point(self._model(), self.window.planes(p.n_rows / np.maximum(seen, 1.0), p.size))
 
     def _model(self) -> Array:
         n = self.counts
@@ -175,12 +180,16 @@ class OraclePegasosEngine(OracleEngine):
         )
         self.counts = {name: int(saved(state, name, (1,), low=0, high=MAX_EXACT, whole=True)[0]) for name in COUNTS}
         saved(state, "epoch", (1,), high=MAX_EXACT / n_rows)
-        saved(state, "at", (1,), high=n_rows)
+        self.order = self._epoch_order()
+        saved(state, "at", (1,), high=len(self.order))
         saved(state, "begin", (1,), high=self.visits)
+        # Before mini-batches ran over the end of an epoch the last one was short: such a state is of another fit.
+        n, k = self.counts, self.batch_size
+        if n["steps"] * k != self.visits or n["begin"] % k or n["next_begin"] % k:
+            raise ValueError("state: 'steps' of other than batch_size rows")
         self.pi = float(saved(state, "pi", (1,), low=LEAST_PI, high=1)[0])
         self.next_check = float(saved(state, "check", (1,))[0])
         self.window.restore(state, n_rows, size)
-        self.order = self._epoch_order()
 
 
 @dataclass(frozen=True)

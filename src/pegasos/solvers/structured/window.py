@@ -66,8 +66,8 @@ class Window:
         """The newer half becomes the older one, which is forgotten."""
         self.older, self.newer = self.newer, {}
 
-    def planes(self, share: float, size: int) -> Planes:
-        """All planes; each time that one was found counts ``share``."""
+    def planes(self, share: Array, size: int) -> Planes:
+        """All planes; each time that one was found counts the ``share`` of its row."""
         rows, planes, alpha = [], [], []
         for row in sorted(self.older.keys() | self.newer.keys()):
             found = dict(self.older.get(row, {}))
@@ -76,7 +76,7 @@ class Window:
             for plane, times in found.values():
                 rows.append(row)
                 planes.append(plane)
-                alpha.append(share * times)
+                alpha.append(float(share[row]) * times)
         return Planes.of(rows, planes, alpha, size)
 
     def state(self) -> dict[str, Array]:
