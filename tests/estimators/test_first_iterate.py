@@ -204,3 +204,8 @@ def test_a_state_before_the_first_step_keeps_w1():
         engine.advance()
     assert_array_equal(one.model()[0], other.model()[0])
     assert np.abs(one.model()[0] - W1).max() > 0.01
+
+
+def test_a_search_for_the_bias_has_many_runs_and_no_first_iterate():
+    with pytest.raises(ValueError, match="coef_init, intercept_init: with intercept='search' each bias has a run"):
+        fitted(Pegasos(), fit_intercept=True, intercept="search", init=W1)

@@ -24,7 +24,7 @@ class FirstIterate(NamedTuple):
     b: Array | None
 
     @classmethod
-    def of(cls, problem: LinearProblem, solver: Solver, coef: Any, intercept: Any) -> Self | None:
+    def of(cls, problem: LinearProblem, solver: Solver, bias: str, coef: Any, intercept: Any) -> Self | None:
         """What these stand for; None: nothing is given. ValueError says what is wrong with them."""
         if coef is None and intercept is None:
             return None
@@ -33,6 +33,8 @@ class FirstIterate(NamedTuple):
                 f"coef_init, intercept_init: solver {solver.name!r} has no first iterate to choose; "
                 "use 'pegasos', 'norma' or 'sgd'"
             )
+        if bias == "search":
+            raise ValueError("coef_init, intercept_init: with intercept='search' each bias has a run that begins at zero")
         K, n = problem.outputs, problem.examples.n
         shown = 1 if problem.joint and K == 2 else K  # as in coef_: two classes scored jointly have one difference
         W = np.zeros((shown, n)) if coef is None else _numbers("coef_init", coef, (shown, n))

@@ -90,7 +90,7 @@ class LinearModel(Estimator):
         """Fit the model to a problem."""
         solver = solvers.resolve(self.solver)
         solver.check(problem, self._intercept_word)
-        first = FirstIterate.of(problem, solver, coef_init, intercept_init)
+        first = FirstIterate.of(problem, solver, self._intercept_word, coef_init, intercept_init)
 
         def tell(checkpoint: Checkpoint, model: Weights) -> Checkpoint:
             assert model.W is not None
