@@ -44,8 +44,8 @@ class SparseSVC(SVC):
     slant_tol : float, default=0.5
         ``tol`` of :func:`sparsify`.
     C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, lam, multi_class, solver, n_jobs, max_time, callback, \
-on_interrupt, checkpoint, checkpoint_every
+decision_function_shape, break_ties, random_state, lam, fit_intercept, multi_class, solver, n_jobs, max_time, \
+callback, on_interrupt, checkpoint, checkpoint_every
         Of the reference, as for :class:`SVC`.
 
     Attributes
@@ -108,6 +108,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         break_ties: bool = False,
         random_state: Any = None,
         lam: float | None = None,
+        fit_intercept: bool = True,
         multi_class: Literal["ovo", "ovr"] = "ovo",
         solver: str | KernelSolver | Solver = "auto",
         n_jobs: int | None = None,
@@ -134,6 +135,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             break_ties=break_ties,
             random_state=random_state,
             lam=lam,
+            fit_intercept=fit_intercept,
             multi_class=multi_class,
             solver=solver,
             n_jobs=n_jobs,

@@ -101,7 +101,7 @@ class _Machine:
             outputs=1,
             lam=1.0 / (part.C * total),
             weight=None if bool(np.all(weight == 1)) else np.ascontiguousarray(weight),
-            bias="free",
+            bias=problem.bias,
             threads=problem.rows.threads,
         )
         self.factor = problem.lam / self.problem.lam  # both objectives are ½‖w‖² + CΣ, in different units
@@ -362,6 +362,7 @@ class Nystroem(KernelSolver):
     n_components: int = 500
     exact_bound: bool | Literal["auto"] = "auto"
     name: ClassVar[str] = "nystroem"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
     losses: ClassVar[Which] = SCALAR_LOSSES
 
     def __post_init__(self) -> None:
