@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pegasos.experiments.baselines.budget_perceptron import budget_perceptron
 from pegasos.experiments.baselines.cpsp import cpsp
 from pegasos.experiments.baselines.forgetron import forgetron
+from pegasos.experiments.baselines.margin_perceptron import margin_perceptron
+from pegasos.experiments.baselines.margin_surrogate import MarginLosses, margin_surrogate
 from pegasos.experiments.baselines.osuna_girosi import osuna_girosi
 from pegasos.experiments.baselines.perceptron import perceptron
 from pegasos.experiments.baselines.ramp import ramp
@@ -22,10 +24,13 @@ from pegasos.experiments.baselines.task import Expansion, Task
 __all__ = [
     "METHODS",
     "Expansion",
+    "MarginLosses",
     "Task",
     "budget_perceptron",
     "cpsp",
     "forgetron",
+    "margin_perceptron",
+    "margin_surrogate",
     "osuna_girosi",
     "perceptron",
     "ramp",
@@ -45,4 +50,5 @@ METHODS: dict[str, Callable[..., list[Expansion]]] = {
     "forgetron": forgetron,
     "rbp": budget_perceptron,
     "perceptron": perceptron,
+    "margin-perceptron": margin_perceptron,
 }
