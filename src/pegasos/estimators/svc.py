@@ -62,7 +62,7 @@ class SVC(Classifier, KernelModel):
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class). Of
         kernels not known to be positive semi-definite there is none: SMO and LASVM then stop when no pair of dual
-        variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
+        variables (without a bias: no variable) violates the optimality conditions by more than ``tol``, as LIBSVM does.
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
     class_weight : dict or "balanced", default=None
