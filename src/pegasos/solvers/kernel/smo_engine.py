@@ -251,12 +251,8 @@ class SMOEngine(Engine[Coefficients]):
             return
         if not np.isfinite(state.violation):
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
-        whole = state.whole
-        working = (
-            np.flatnonzero(part.lo < part.hi)
-            if whole
-            else select(state.working, state.size, g, up, low, top, bottom, pairs=self.balance)
-        )
+        whole, ends = state.whole, (top, bottom) if self.balance else (0.0, 0.0)
+        working = np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, *ends)
         self._solve(k, state, working, g, whole)
         free = np.count_nonzero((state.alpha[working] > part.lo[working]) & (state.alpha[working] < part.hi[working]))
         if not self.fixed and free > MAX_FREE_SHARE * state.size and state.size < MAX_WORKING_SET:

@@ -12,10 +12,10 @@ from pegasos.util.threads import one_blas_thread
 MAX_NEWTON_STEPS, MAX_NEWTON_VARIABLES = 50, 2048
 
 
-def select(last: Array, size: int, g: Array, up: Array, low: Array, top: float, bottom: float, *, pairs: bool) -> Array:
+def select(last: Array, size: int, g: Array, up: Array, low: Array, top: float, bottom: float) -> Array:
     """The next working set: half of the last one, and the variables that violate the conditions most.
 
-    ``pairs``: against the ``bottom`` or the ``top`` of all others; without a bias each against zero, of whichever side.
+    Those that can rise violate them against ``bottom``, those that can fall against ``top``; without a bias both are 0.
     """
     if not len(last):
         # All variables are zero, and the violations say little: take rows evenly from the whole order.
@@ -25,9 +25,6 @@ def select(last: Array, size: int, g: Array, up: Array, low: Array, top: float, 
     there = np.zeros(len(g), dtype=bool)
     there[kept] = True
     room = size - len(kept)
-    if not pairs:
-        violation = np.maximum(np.where(up, g, -np.inf), np.where(low, -g, -np.inf))
-        return np.concatenate([kept, _largest(np.where(~there & (violation > 0), violation, -np.inf), room)])
     upper = _largest(np.where(up & ~there & (g > bottom), g, -np.inf), room // 2)
     there[upper] = True
     lower = _largest(np.where(low & ~there & (g < top), -g, -np.inf), room - len(upper))
