@@ -145,7 +145,7 @@ std::tuple<std::int64_t, double, double, bool> solve_block(Matrix<Real> K, Vecto
                                                            MutableVector<double> g, MutableVector<double> a,
                                                            Vector<double> lo, Vector<double> hi,
                                                            std::int64_t k, double relative, double absolute,
-                                                           std::int64_t max_steps) {
+                                                           std::int64_t max_steps, bool free_bias) {
     const std::int64_t stride = std::int64_t(K.shape(1));
     if (k < 1 || k > std::int64_t(K.shape(0)) || stride % 8 || k > stride)
         throw std::invalid_argument("K must have k rows, padded to a multiple of eight columns");
@@ -158,9 +158,10 @@ std::tuple<std::int64_t, double, double, bool> solve_block(Matrix<Real> K, Vecto
     BlockResult r;
     {
         nb::gil_scoped_release release;
-        r = static_cast<const VectorEntry<Real>&>(kernel_table())
-                .smo_block({k, stride, K.data(), diagonal.data(), lo.data(), hi.data(), g.data(), a.data(),
-                            up.data(), low.data(), relative, absolute, max_steps});
+        const VectorEntry<Real>& table = kernel_table();
+        r = (free_bias ? table.smo_block : table.box_block)({k, stride, K.data(), diagonal.data(), lo.data(),
+                                                             hi.data(), g.data(), a.data(), up.data(),
+                                                             low.data(), relative, absolute, max_steps});
     }
     return {r.steps, r.first, r.last, r.indefinite};
 }
@@ -223,9 +224,9 @@ void register_kernels(nb::module_& m) {
     m.def("add_slots", &add_slots<double>, strict("store"), strict("slots"), strict("coef"), strict("F"),
           "threads"_a);
     m.def("smo_block", &solve_block<float>, strict("K"), strict("diagonal"), strict("g"), strict("a"),
-          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a, "free_bias"_a);
     m.def("smo_block", &solve_block<double>, strict("K"), strict("diagonal"), strict("g"), strict("a"),
-          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a);
+          strict("lo"), strict("hi"), "k"_a, "relative"_a, "absolute"_a, "max_steps"_a, "free_bias"_a);
 }
 
 }  // namespace pegasos::bind

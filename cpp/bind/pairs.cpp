@@ -206,12 +206,14 @@ void register_pairs(nb::module_& m) {
         .def(
             "__init__",
             [](WholeSMOObject* self, double C, double lam, double total, double tol, std::int64_t max_steps,
-               std::int64_t piece, std::int64_t beyond, double shift) {
+               std::int64_t piece, std::int64_t beyond, double shift, bool free_bias) {
                 if (piece < 1 || piece > std::numeric_limits<int>::max())
                     throw std::invalid_argument("piece must be positive");
-                new (self) WholeSMOObject{WholeSMO({C, lam, total, tol, max_steps, piece, beyond, shift})};
+                new (self) WholeSMOObject{
+                    WholeSMO({C, lam, total, tol, max_steps, piece, beyond, shift, free_bias})};
             },
-            "C"_a, "lam"_a, "total"_a, "tol"_a, "max_steps"_a, "piece"_a, "beyond"_a, "shift"_a)
+            "C"_a, "lam"_a, "total"_a, "tol"_a, "max_steps"_a, "piece"_a, "beyond"_a, "shift"_a,
+            "free_bias"_a)
         .def("look_at", &look_at, "begin"_a, strict("goal"), strict("violation"), strict("primal"),
              strict("dual"), strict("bias"), strict("steps"), strict("over"))
         .def_prop_ro("values", [](const WholeSMOObject& x) { return x.smo.values; })

@@ -212,6 +212,7 @@ def smo_block(
     relative: float,
     absolute: float,
     max_steps: int,
+    free_bias: bool,
 ) -> tuple[int, float, float, bool]: ...
 @overload
 def smo_block(
@@ -225,6 +226,7 @@ def smo_block(
     relative: float,
     absolute: float,
     max_steps: int,
+    free_bias: bool,
 ) -> tuple[int, float, float, bool]: ...
 @overload
 def kernel_pegasos_steps(
@@ -438,7 +440,16 @@ def pair_scores(
 
 class WholeSMO:
     def __init__(
-        self, C: float, lam: float, total: float, tol: float, max_steps: int, piece: int, beyond: int, shift: float
+        self,
+        C: float,
+        lam: float,
+        total: float,
+        tol: float,
+        max_steps: int,
+        piece: int,
+        beyond: int,
+        shift: float,
+        free_bias: bool,
     ) -> None: ...
     def look_at(
         self,

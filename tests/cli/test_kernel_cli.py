@@ -29,6 +29,17 @@ def run(capsys, *words, code=0):
     return capsys.readouterr()
 
 
+@pytest.mark.parametrize("solver", ["auto", "smo", "lasvm"])
+def test_without_a_bias(place, capsys, solver):
+    words = ["--kernel", "rbf", "--solver", solver, "--intercept", "none", "--tol", "0.2"]
+    run(capsys, "train", "train.svm", "-m", "a.model", *words)
+    model = pegasos.load("a.model")
+    assert model.fit_intercept is False
+    assert set(model.intercept_) == {0.0}
+    run(capsys, "export", "a.model", "a.libsvm")
+    assert set(io.read_libsvm("a.libsvm").intercept_) == {0.0}
+
+
 def test_the_whole_way(place, capsys):
     words = ["--kernel", "poly", "-g", "0.5", "-d", "2", "-r", "1", "--C", "3", "--cache-size", "50"]
     said = run(capsys, "train", "train.svm", "-m", "a.model", *words, "--test", "test.svm", "--record", "a.json").out

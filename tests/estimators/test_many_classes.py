@@ -2,6 +2,7 @@
 
 import pickle
 import signal
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -219,10 +220,15 @@ def many(classes=6, each=8):
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("together", [0, 1000])
-def test_resumed_is_straight(kind, together, monkeypatch):
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_resumed_is_straight(bias, kind, together, monkeypatch):
     monkeypatch.setattr(whole_smo, "WORK_PER_CALL", 1)
     monkeypatch.setattr(pair_visits, "MAX_JOINT_ROWS", together)
-    engine = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
+
+    def one_more():
+        return SMO().engine(replace(many()[kind], bias=bias), Options(tol=1e-6, seed=0))
+
+    engine = one_more()
     assert isinstance(engine, whole_smo.WholeSMOEngine)
     states = []
     while not engine.due(1e-6):
@@ -230,7 +236,7 @@ def test_resumed_is_straight(kind, together, monkeypatch):
         engine.advance()
     assert len(states) >= engine.problem.n_parts / 2
     for state in states[:: len(states) // 4]:
-        resumed = SMO().engine(many()[kind], Options(tol=1e-6, seed=0))
+        resumed = one_more()
         resumed.restore(state)
         while not resumed.due(1e-6):
             resumed.advance()
@@ -282,7 +288,7 @@ def test_stretches_of_pairs_change_nothing(options, monkeypatch):
 
 
 def test_the_core_looks_at_no_other_parts():
-    core = _core.WholeSMO(1.0, 0.1, 10.0, 1e-3, 10, 10, 0, 0.0)
+    core = _core.WholeSMO(1.0, 0.1, 10.0, 1e-3, 10, 10, 0, 0.0, True)
     room, K, table = [np.zeros(3) for _ in range(5)], np.zeros((2, 8)), np.zeros((3, 4))
     starts, weight = np.arange(5), np.ones(4)
     core.look_at(2, *room, np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int8))

@@ -194,34 +194,38 @@ def test_kernel_machines(solver, loss, intercept, limits, small, monkeypatch):
     sandwiched(model.certificate_, optimum(loss, bias, tuple(y.tolist()), "rbf"), P)
 
 
+@pytest.mark.parametrize("intercept", ["unregularized", "none"])
 @pytest.mark.parametrize("given", ["name", "precomputed", "function"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", names(KERNEL_SOLVERS, *MORE_KERNEL), ids=str)
-def test_kernels(solver, kind, kernel, given):
+def test_kernels(solver, kind, kernel, given, intercept):
     able = resolve(solver, "kernel")
     losses = [cls() for cls in LOSSES.values() if cls.kind in KINDS[kind] and cls.name in able.losses]
-    if not losses or (given == "precomputed" and isinstance(able, Nystroem)):
+    if not losses or intercept not in able.intercepts or (given == "precomputed" and isinstance(able, Nystroem)):
         return
     X, y, weight = rows(losses[0])
     K = KERNELS[kernel](X, X)
     how = {"name": kernel, "precomputed": "precomputed", "function": KERNELS[kernel]}[given]
-    model = kernel_model(solver, losses[0], able.intercepts[0], kernel=how, tol=1e-2, max_iter=2000)
+    model = kernel_model(solver, losses[0], intercept, kernel=how, tol=1e-2, max_iter=2000)
     fitted(model, K if given == "precomputed" else X, y, weight)
-    P = kernel_value(model, K, losses[0], y, weight, "free")
-    sandwiched(model.certificate_, optimum(losses[0], "free", tuple(y.tolist()), kernel), P)
+    P = kernel_value(model, K, losses[0], y, weight, kind_of(intercept))
+    sandwiched(model.certificate_, optimum(losses[0], kind_of(intercept), tuple(y.tolist()), kernel), P)
     assert model.certificate_.dual >= -1e-9  # all of them are positive semi-definite, and are known to be
 
 
+@pytest.mark.parametrize("intercept", ["unregularized", "none"])
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("solver", names(KERNEL_SOLVERS, *MORE_KERNEL), ids=str)
-def test_kernel_machines_of_several_classes(solver, multi_class):
+def test_kernel_machines_of_several_classes(solver, multi_class, intercept):
+    if intercept not in resolve(solver, "kernel").intercepts:
+        return
     loss = next(
         cls() for cls in LOSSES.values() if cls.name in resolve(solver, "kernel").losses and cls.kind == "margin"
     )
     X, y, weight = rows(loss, 3)
     weight = np.ones(len(y))  # of pairs of classes the total weight is that of all
-    model = fitted(kernel_model(solver, loss, "unregularized", multi_class=multi_class, tol=1e-2), X, y, weight)
+    model = fitted(kernel_model(solver, loss, intercept, multi_class=multi_class, tol=1e-2), X, y, weight)
     K, scores = KERNELS["rbf"](X, X), model._scores(X)
     P = star = 0.0
     for part, coef in enumerate(model._machine().functions):
@@ -232,7 +236,7 @@ def test_kernel_machines_of_several_classes(solver, multi_class):
         norm = float(coef @ K[np.ix_(model.support_, model.support_)] @ coef)
         P += LAM / 2 * norm + share * float(np.mean(oracle(loss).value(scores[own, part], t)))
         Z = features(K[np.ix_(own, own)])
-        star += share * o.optimum(Z, t, loss=oracle(loss), lam=LAM / share, bias="unregularized").primal
+        star += share * o.optimum(Z, t, loss=oracle(loss), lam=LAM / share, bias=ORACLE_BIAS[kind_of(intercept)]).primal
     sandwiched(model.certificate_, star, P)
 
 

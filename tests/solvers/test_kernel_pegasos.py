@@ -603,7 +603,7 @@ X0, Y0 = toy(Hinge(), 20)
         ({"solver": SDCA(blocks=4)}, "blocks=4.*kernel"),
         ({"solver": Pegasos}, r"Pegasos\(\)"),
         ({"solver": Norma()}, "linear estimators"),
-        ({"solver": "smo", "fit_intercept": False}, "'smo' cannot do fit_intercept=False.*unregularized"),
+        ({"solver": "smo", "intercept": "subgradient"}, "'smo' cannot do intercept='subgradient'"),
         ({"solver": "smo", "intercept": "feature"}, "'smo' cannot do intercept='feature'"),
         ({"solver": "smo", "loss": "log"}, "'smo' cannot minimise loss 'log'"),
         ({"solver": "pegasos", "intercept": "batch"}, "'pegasos' cannot do intercept='batch'"),
@@ -701,7 +701,7 @@ def test_auto_takes_what_can():
     X, y = toy(Hinge(), 30)
     p = kernel_problem(X, y, Hinge(), 0.1, kernel=RBF, bias="free")
     assert kernel_solver("auto", p, "unregularized").name == "smo"
-    assert kernel_solver("auto", p, "none").name == "sdca"
+    assert kernel_solver("auto", p, "none").name == "smo"
     assert kernel_solver("auto", p, "feature").name == "sdca"
     smooth = kernel_problem(X, y, losses.Log(), 0.1, kernel=RBF, bias="free")
     assert kernel_solver("auto", smooth, "unregularized").name == "sdca"

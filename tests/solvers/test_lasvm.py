@@ -1,5 +1,8 @@
 """LASVM: its visits one by one, the optimum after finishing, and the loop around it."""
 
+from dataclasses import replace
+
+import bias_oracles as b
 import numpy as np
 import oracles as o
 import pytest
@@ -22,11 +25,11 @@ from pegasos.problems.part import Part
 GAMMA = 0.5
 
 
-def passed(X, y, C, weight, *, epochs, tau, seed):
+def passed(X, y, C, weight, *, epochs, tau, seed, bias="free"):
     """An engine after its passes, without finishing."""
     kernel, m = Kernel("rbf", GAMMA), len(y)
     part = Part(None, y, weight, Hinge(), C)
-    whole = KernelProblem(X, kernel, (part,), 1 / (C * m), float(m), PartRows(X, kernel, [None], 200.0, 1))
+    whole = KernelProblem(X, kernel, (part,), 1 / (C * m), float(m), PartRows(X, kernel, [None], 200.0, 1), bias)
     solver = LASVM(epochs=epochs, finish=False, tau=tau)
     engine = solver.engine(whole, Options(tol=1e-3, seed=seed))
     while engine.stuck is None:
@@ -35,6 +38,21 @@ def passed(X, y, C, weight, *, epochs, tau, seed):
 
 
 # --- the visits ------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1000), st.sampled_from([0.1, 1.0, 50.0]), st.sampled_from([1, 2]), st.sampled_from([1e-3, 0.3]))
+@settings(max_examples=20, deadline=None)
+def test_visits_without_a_bias_are_the_oracles(seed, C, epochs, tau):
+    X, y = two_classes(30, seed=seed)
+    y = y.astype(float)
+    weight = np.maximum(np.random.default_rng(seed).uniform(-0.3, 2, size=30), 0)
+    engine = passed(X, y, C, weight, epochs=epochs, tau=tau, seed=seed, bias="none")
+    movable = np.flatnonzero(weight > 0)
+    order = np.concatenate([np.random.default_rng([seed, 0, e]).permutation(movable) for e in range(epochs)])
+    alpha, S = b.lasvm(pairwise.rbf_kernel(X, gamma=GAMMA), y, C * weight, order.tolist(), tau)
+    np.testing.assert_allclose(engine.states[0].alpha, alpha, atol=1e-9)
+    assert engine.online[0].members.tolist() == S
+    np.testing.assert_allclose(engine.states[0].F, pairwise.rbf_kernel(X, gamma=GAMMA) @ alpha, atol=1e-9)
 
 
 @given(st.integers(0, 1000), st.sampled_from([0.1, 1.0, 50.0]), st.sampled_from([1, 2]), st.sampled_from([1e-3, 0.3]))
@@ -80,12 +98,14 @@ def test_scans_of_the_core():
 # --- the optimum -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
-def test_finishing_reaches_the_optimum(kernel, C):
+def test_finishing_reaches_the_optimum(kernel, C, bias):
     X, y = two_classes(150)
     weight = np.random.default_rng(1).uniform(0, 3, size=len(y)).round()
     shared = {"kernel": kernel, "gamma": GAMMA, "C": C, "coef0": 0.5, "tol": 1e-8, "class_weight": "balanced"}
+    shared["fit_intercept"] = bias
     model = SVC(solver="lasvm", random_state=4, **shared).fit(X, y, sample_weight=weight)
     exact = SVC(**shared).fit(X, y, sample_weight=weight)
     assert model.certificate_.converged
@@ -160,9 +180,10 @@ def test_duplicates_and_contradictions():
 
 
 @pytest.mark.parametrize("regression", [False, True])
-def test_resumed_is_straight(regression):
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_resumed_is_straight(regression, bias):
     def make():
-        return LASVM(epochs=2).engine(problem(regression=regression), Options(tol=1e-4, seed=0))
+        return LASVM(epochs=2).engine(replace(problem(regression=regression), bias=bias), Options(tol=1e-4, seed=0))
 
     def rest(engine):
         return all(state.rests for state in engine.states)

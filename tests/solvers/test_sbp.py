@@ -1,5 +1,8 @@
 """The stochastic batch perceptron: its level, its own bounds, and the estimator's around them."""
 
+from dataclasses import replace
+
+import bias_oracles as b
 import numpy as np
 import oracles as o
 import pytest
@@ -39,7 +42,7 @@ def test_the_level_is_the_oracles(rows, volume):
     margins, positive, weight = (np.array(column) for column in zip(*rows, strict=True))
     y = np.where(positive, 1.0, -1.0)
     y[:2] = 1.0, -1.0
-    level = SlackLevels(y, weight).best(margins, volume)
+    level = SlackLevels(y, weight, bias=True).best(margins, volume)
     expected, _ = o.best_slack_level(margins, y, weight, volume)
     assert level.level == pytest.approx(expected, abs=1e-7)
     # The bias reaches the level, and the level uses all of the slack.
@@ -54,7 +57,7 @@ def test_the_distribution_is_a_supergradient(seed, volume):
     margins, weight = rng.normal(size=m), rng.choice([0.5, 1.0, 2.0], size=m)
     y = np.where(rng.random(m) < 0.5, 1.0, -1.0)
     y[:2] = 1.0, -1.0
-    levels = SlackLevels(y, weight)
+    levels = SlackLevels(y, weight, bias=True)
     level = levels.best(margins, volume)
     p = np.zeros(m)
     for rows, chances in zip(level.rows, level.chances, strict=True):
@@ -71,9 +74,31 @@ def test_the_distribution_is_a_supergradient(seed, volume):
 
 def test_rows_without_weight_stay_outside():
     y = np.array([1.0, 1.0, -1.0, -1.0])
-    level = SlackLevels(y, np.array([1.0, 0.0, 1.0, 0.0])).best(np.array([0.0, -5.0, 1.0, -7.0]), 0.0)
+    level = SlackLevels(y, np.array([1.0, 0.0, 1.0, 0.0]), bias=True).best(np.array([0.0, -5.0, 1.0, -7.0]), 0.0)
     assert level.level == pytest.approx(0.5)
     assert level.b == pytest.approx(0.5)
+
+
+@given(
+    st.lists(st.tuples(st.floats(-3, 3), st.floats(0.1, 4)), min_size=1, max_size=30),
+    st.floats(0, 20),
+    st.integers(0, 100),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_level_of_all_rows_is_the_oracles(rows, volume, seed):
+    """Without a bias; and its distribution is a supergradient."""
+    margins, weight = (np.array(column) for column in zip(*rows, strict=True))
+    levels = SlackLevels(np.ones(len(rows)), weight, bias=False)
+    level = levels.best(margins, volume)
+    assert level.b == 0
+    assert level.level == pytest.approx(o.slack_level(margins, weight, volume), abs=1e-9)
+    (below,), (chances,) = level.rows, level.chances
+    p = np.zeros(len(rows))
+    p[below] = chances
+    assert p.sum() == pytest.approx(1)
+    assert p @ margins + volume * (p / weight).max() == pytest.approx(level.level, abs=1e-9)
+    other = margins + np.random.default_rng(seed).normal(size=len(rows))
+    assert levels.best(other, volume).level <= level.level + p @ (other - margins) + 1e-9
 
 
 # --- the bounds ------------------------------------------------------------------------------------------------------
@@ -81,12 +106,14 @@ def test_rows_without_weight_stay_outside():
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_bounds_enclose_the_machine_that_nu_comes_from(C, weighted):
+@pytest.mark.parametrize("bias", [True, False])
+def test_bounds_enclose_the_machine_that_nu_comes_from(C, weighted, bias):
     X, y = two_classes(80)
     weight = np.random.default_rng(1).uniform(0.2, 3, size=len(y)) if weighted else None
-    exact = SVC(C=C, gamma=GAMMA, tol=1e-10).fit(X, y, sample_weight=weight)
+    shared = {"C": C, "gamma": GAMMA, "fit_intercept": bias}
+    exact = SVC(tol=1e-10, **shared).fit(X, y, sample_weight=weight)
     loss, norm = hinge_and_norm(exact, X, y, weight)
-    model = SVC(C=C, gamma=GAMMA, tol=0.05, solver=SBP(nu=loss / norm)).fit(X, y, sample_weight=weight)
+    model = SVC(tol=0.05, solver=SBP(nu=loss / norm), **shared).fit(X, y, sample_weight=weight)
     (own,) = model.sbp_
     # ν = hinge(w*)/‖w*‖ means γ* = 1/‖w*‖.
     assert own.level <= 1 / norm * (1 + 1e-9)
@@ -185,13 +212,25 @@ def test_steps_are_the_oracles():
     np.testing.assert_allclose(state.alpha, alpha, atol=1e-12)
 
 
+def test_steps_without_a_bias_are_the_papers():
+    engine = SBP(nu=0.1).engine(replace(problem(80), bias="none"), Options(tol=1e-9, seed=3))
+    part, state = engine.problem.parts[0], engine.states[0]
+    engine.advance()
+    K = pairwise.rbf_kernel(engine.problem.X[part.index], gamma=0.5)
+    draws = [np.random.default_rng([3, 0, t]).random(1)[0] for t in range(1, state.steps + 1)]
+    alpha = b.batch_perceptron(K, part.y, nu=0.1, draws=draws)
+    assert len(np.unique(draws)) > 20
+    np.testing.assert_allclose(state.alpha, alpha, atol=1e-12)
+
+
 # --- the loop --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nu", [None, 0.1])
-def test_resumed_is_straight(nu):
+@pytest.mark.parametrize("bias", ["free", "none"])
+def test_resumed_is_straight(nu, bias):
     solver, tol = SBP(nu=nu), 0.05
-    straight = solver.engine(problem(), Options(tol=tol, max_steps=400, seed=0))
+    straight = solver.engine(replace(problem(), bias=bias), Options(tol=tol, max_steps=400, seed=0))
     states = []
 
     def go_on(engine, keep=None):
@@ -207,7 +246,7 @@ def test_resumed_is_straight(nu):
 
     go_on(straight, states)
     for state in states[:: max(1, len(states) // 4)]:
-        resumed = solver.engine(problem(), Options(tol=tol, max_steps=400, seed=0))
+        resumed = solver.engine(replace(problem(), bias=bias), Options(tol=tol, max_steps=400, seed=0))
         resumed.restore(state)
         go_on(resumed)
         resumed.before = straight.evaluations - resumed.problem.rows.evaluations

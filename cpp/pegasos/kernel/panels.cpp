@@ -496,6 +496,122 @@ BlockResult smo_block(const BlockProblem<Real>& p) {
     }
 }
 
+// How far two variables go that no constraint joins.
+struct Moves {
+    double x, y;
+};
+
+// The largest gi x + gj y − ½ (Kii x² + 2 Kij x y + Kjj y²) over low_x ≤ x ≤ high_x, low_y ≤ y ≤ high_y: inside,
+// or else on the best of the four edges. Kii and Kjj are positive.
+struct TwoInBox {
+    double gi, gj, Kii, Kij, Kjj, low_x, high_x, low_y, high_y;
+
+    double gain(Moves m) const {
+        return gi * m.x + gj * m.y - 0.5 * (Kii * m.x * m.x + 2 * Kij * m.x * m.y + Kjj * m.y * m.y);
+    }
+    static double within(double v, double low, double high) { return v < low ? low : v > high ? high : v; }
+    Moves best() const {
+        const double bend = Kjj - Kij * (Kij / Kii);
+        if (bend > 1e-12 * Kjj) {
+            const double y = (gj - gi * (Kij / Kii)) / bend, x = (gi - Kij * y) / Kii;
+            if (x >= low_x && x <= high_x && y >= low_y && y <= high_y) return {x, y};
+        }
+        Moves found{0, 0};
+        double most = -infinite;
+        const auto see = [&](Moves m) {
+            if (const double v = gain(m); v > most) most = v, found = m;
+        };
+        const auto on_x = [&](double x) { see({x, within((gj - Kij * x) / Kjj, low_y, high_y)}); };
+        const auto on_y = [&](double y) { see({within((gi - Kij * y) / Kii, low_x, high_x), y}); };
+        on_x(low_x), on_x(high_x), on_y(low_y), on_y(high_y);
+        return found;
+    }
+};
+
+template <class Real>
+BlockResult box_block(const BlockProblem<Real>& p) {
+    const int64_t padded = (p.k + 7) / 8 * 8;
+    const Doubles nothing = Doubles{} - infinite;
+    Doubles start;
+    for (int u = 0; u < doubles; ++u) start[u] = u;
+    // As in smo_block: −∞ and ∞ take out what cannot grow, or cannot fall.
+    const auto refresh = [&](int64_t t) {
+        p.up[t] = p.a[t] < p.hi[t] ? 0.0 : -infinite;
+        p.low[t] = p.a[t] > p.lo[t] ? 0.0 : infinite;
+    };
+    const auto leave_out = [&](int64_t t) { p.up[t] = -infinite, p.low[t] = infinite; };
+    for (int64_t t = 0; t < p.k; ++t) refresh(t);
+    for (int64_t t = p.k; t < padded; ++t) leave_out(t);
+    BlockResult result{0, 0, 0, false};
+    double threshold = p.absolute;
+    Moves step{0, 0};
+    int64_t i = 0, j = 0;
+    const auto move = [&](int64_t t, double by) {
+        const double to = p.a[t] + by;
+        // What is stopped lands on its bound exactly.
+        p.a[t] = by >= p.hi[t] - p.a[t] || to > p.hi[t]   ? p.hi[t]
+                 : by <= p.lo[t] - p.a[t] || to < p.lo[t] ? p.lo[t]
+                                                          : to;
+        refresh(t);
+    };
+    for (;;) {
+        Best worst{nothing, start};
+        Doubles at = start;
+        const Real *Ki = p.K + i * p.stride, *Kj = p.K + j * p.stride;
+        for (int64_t t = 0; t < padded; t += doubles, at += doubles) {
+            const Doubles g = load(p.g + t) - (step.x * widened(Ki + t) + step.y * widened(Kj + t));
+            store(p.g + t, g);
+            worst.see(most(g + load(p.up + t), -(g + load(p.low + t))), at);
+        }
+        i = worst.first();
+        Ki = p.K + i * p.stride;
+        const double gi = p.g[i], grows = gi + p.up[i], falls = -(gi + p.low[i]);
+        result.last = grows > falls ? grows : falls;
+        if (result.steps == 0) {
+            result.first = result.last;
+            if (p.relative * result.first > threshold) threshold = p.relative * result.first;
+        }
+        if (!(result.last > threshold) || result.steps >= p.max_steps) return result;
+        ++result.steps;
+        // With i moved as far as is best for it alone, what a step of another gains: beside one that has met a
+        // bound, or together with one that follows.
+        const double Kii = p.diagonal[i] > 1e-12 ? p.diagonal[i] : 1e-12;
+        const double room = gi > 0 ? p.hi[i] - p.a[i] : p.lo[i] - p.a[i];
+        const bool stopped = gi > 0 ? gi >= room * Kii : gi <= room * Kii;
+        const double alone = stopped ? room : gi / Kii, follows = stopped ? 0.0 : 1 / Kii;
+        leave_out(i);
+        Best gain{nothing, start};
+        at = start;
+        for (int64_t t = 0; t < padded; t += doubles, at += doubles) {
+            const Doubles K = widened(Ki + t), r = load(p.g + t) - alone * K;
+            const Doubles apart = most(r + load(p.up + t), -(r + load(p.low + t)));
+            const Doubles bend = most(load(p.diagonal + t) - follows * K * K, Doubles{} + 1e-12);
+            gain.see(apart > Doubles{} ? apart * apart / bend : nothing, at);
+        }
+        j = gain.first();
+        if (p.diagonal[i] < 0) result.indefinite = true;
+        if (p.up[j] != 0 && p.low[j] != 0) {  // there is no other, or none gains
+            step = {alone, 0};
+        } else {
+            const double Kjj = p.diagonal[j] > 1e-12 ? p.diagonal[j] : 1e-12, Kij = double(Ki[j]);
+            const double scale = p.diagonal[i] > p.diagonal[j] ? p.diagonal[i] : p.diagonal[j];
+            if (p.diagonal[i] * p.diagonal[j] - Kij * Kij < -1e-5 * scale * scale) result.indefinite = true;
+            step = TwoInBox{gi,
+                            p.g[j],
+                            Kii,
+                            Kij,
+                            Kjj,
+                            p.lo[i] - p.a[i],
+                            p.hi[i] - p.a[i],
+                            p.lo[j] - p.a[j],
+                            p.hi[j] - p.a[j]}
+                       .best();
+            move(j, step.y);
+        }
+        move(i, step.x);
+    }
+}
+
 template <class Real, class Rows>
 constexpr PanelEntry<Real, Rows> entry{&panel<Real, Rows>, &pull<Real, Rows>};
 
@@ -512,8 +628,8 @@ const KernelTable PEGASOS_TABLE(kernel) = {
     entry<double, SparsePanelRows<float, int64_t>>,
     entry<double, SparsePanelRows<double, int32_t>>,
     entry<double, SparsePanelRows<double, int64_t>>,
-    {&add<float>, &smo_block<float>},
-    {&add<double>, &smo_block<double>},
+    {&add<float>, &smo_block<float>, &box_block<float>},
+    {&add<double>, &smo_block<double>, &box_block<double>},
 };
 
 }  // namespace pegasos

@@ -91,15 +91,16 @@ struct PanelEntry {
     void (*pull)(const Rows&, const PullJob<Real>&);
 };
 
-// What the inner loop of SMO did on a working set, see smo_block.
+// What the inner loop of SMO did on a working set, see smo_block and box_block.
 struct BlockResult {
     std::int64_t steps;
     double first, last;  // the largest violation before and after
-    bool indefinite;     // whether a pair of rows showed that the kernel is not positive semi-definite
+    bool indefinite;     // whether two rows showed that the kernel is not positive semi-definite
 };
 
-// A working set of k variables: maximise Σ g δ − ½ δᵀKδ with lo ≤ a + δ ≤ hi and Σδ = 0, by pairs of
-// variables. K (k × stride) and all arrays are padded to a multiple of eight. g and a are kept up to date.
+// A working set of k variables: maximise Σ g δ − ½ δᵀKδ with lo ≤ a + δ ≤ hi and, with a free bias, Σδ = 0,
+// two variables at a time. K (k × stride) and all arrays are padded to a multiple of eight. g and a are kept
+// up to date.
 template <class Real>
 struct BlockProblem {
     std::int64_t k, stride;
@@ -116,6 +117,9 @@ struct VectorEntry {
     void (*add)(const Real* const* rows, const double* coef, int count, double* F, std::int64_t n);
     // WSS2 (Fan, Chen & Lin 2005) until the violation is at most max(absolute, relative × the first one).
     BlockResult (*smo_block)(const BlockProblem<Real>&);
+    // The same without Σδ = 0 (Steinwart, Hush & Scovel 2011): the variable that violates most, and the one
+    // that gains most beside it. A violation is what one variable gains, to first order, for a unit's move.
+    BlockResult (*box_block)(const BlockProblem<Real>&);
 };
 
 struct KernelTable : PanelEntry<float, DensePanelRows<float>>,

@@ -51,9 +51,9 @@ void WholeSMO::scores(const WholePart& x, double goal) {
     std::copy(sums.begin(), sums.end(), F_.begin());
 }
 
-// α within its bounds, and its sum zero but for rounding: one variable between its bounds makes up for what
-// is left, or else the heavier sign is scaled down. What lies on a bound is to stay there: a little below, it
-// would violate the optimality conditions.
+// α within its bounds and, with a bias, its sum zero but for rounding: one variable between its bounds makes
+// up for what is left, or else the heavier sign is scaled down. What lies on a bound is to stay there: a little
+// below, it would violate the optimality conditions.
 void WholeSMO::balance(const WholePart& x) {
     long double sum = 0;
     double up = 0, down = 0, most = 0;
@@ -65,6 +65,7 @@ void WholeSMO::balance(const WholePart& x) {
         const double room = std::min(x.alpha[i] - lo_[at(i)], hi_[at(i)] - x.alpha[i]);
         if (room > most) most = room, free = i;
     }
+    if (!machine_.free_bias) return;
     const double excess = double(sum);
     if (std::abs(excess) < most) {
         x.alpha[free] -= excess;
@@ -75,6 +76,7 @@ void WholeSMO::balance(const WholePart& x) {
     }
 }
 
+// Of a pair of variables, or without a bias of one.
 double WholeSMO::violation(const WholePart& x) const {
     double top = -infinite, bottom = infinite;
     for (int64_t i = 0; i < x.n; ++i) {
@@ -83,7 +85,7 @@ double WholeSMO::violation(const WholePart& x) const {
         if (x.alpha[i] < hi_[at(i)]) top = std::max(top, g);
         if (x.alpha[i] > lo_[at(i)]) bottom = std::min(bottom, g);
     }
-    return top - bottom;
+    return machine_.free_bias ? top - bottom : std::max(top, -bottom);
 }
 
 // The middle of the biases that minimise Σ c max(0, 1 − y(F + b)). Its slope, times −1, falls by c at every
@@ -114,7 +116,7 @@ double WholeSMO::best_bias(const WholePart& x) {
 
 // P, D and the best bias of α, whose scores F have been computed from it and from kernel values alone.
 void WholeSMO::certify(const WholePart& x, const PartStates& s, int64_t p) {
-    const double b = best_bias(x);
+    const double b = machine_.free_bias ? best_bias(x) : 0.0;
     double square = 0, length = 0, linear = 0, loss = 0;
     for (int64_t i = 0; i < x.n; ++i) {
         square += x.alpha[i] * F_[at(i)];
@@ -149,9 +151,9 @@ void WholeSMO::steps(const WholePart& x, const PartStates& s, int64_t p, int64_t
         g_[at(i)] = x.y[i] - F_[at(i)];
         a_[at(i)] = x.alpha[i];
     }
-    const BlockResult r =
-        vectors().smo_block({x.n, x.stride, x.K, diagonal_.data(), lo_.data(), hi_.data(), g_.data(),
-                             a_.data(), up_.data(), low_.data(), 0.0, 0.5 * s.goal[p], most});
+    const auto block = machine_.free_bias ? vectors().smo_block : vectors().box_block;
+    const BlockResult r = block({x.n, x.stride, x.K, diagonal_.data(), lo_.data(), hi_.data(), g_.data(),
+                                 a_.data(), up_.data(), low_.data(), 0.0, 0.5 * s.goal[p], most});
     std::copy_n(a_.data(), x.n, x.alpha);
     s.steps[p] += r.steps;
     work += (r.steps + 1) * 2 * x.n;

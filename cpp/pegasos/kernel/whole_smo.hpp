@@ -3,7 +3,7 @@
 //
 // A part has rows with targets y = ±1 and weights c; in units of λ = 1/(CM) its dual is
 //
-//   max Σ y_i α_i − ½ αᵀKα,   α_i between 0 and y_i C c_i,   Σα = 0.
+//   max Σ y_i α_i − ½ αᵀKα,   α_i between 0 and y_i C c_i,   with a free bias Σα = 0.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,11 +12,13 @@ namespace pegasos {
 
 // What all parts have in common. `piece`: steps on a part before it is given back. `beyond`: steps for each
 // row up to which a part is brought closer to its optimum than `tol`, while that halves the gap. `shift`: no
-// kernel matrix has an eigenvalue below −shift, so that K + shift·I gives lower bounds.
+// kernel matrix has an eigenvalue below −shift, so that K + shift·I gives lower bounds. `free_bias`: whether
+// there is a bias, which is not regularised.
 struct HingeMachine {
     double C, lam, total, tol;
     std::int64_t max_steps, piece, beyond;
     double shift;
+    bool free_bias;
 };
 
 struct WholePart {

@@ -62,7 +62,7 @@ class SVC(Classifier, KernelModel):
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every pair of classes, or every class). Of
         kernels not known to be positive semi-definite there is none: SMO and LASVM then stop when no pair of dual
-        variables violates the optimality conditions by more than ``tol``, as LIBSVM does.
+        variables (without a bias: no variable) violates the optimality conditions by more than ``tol``, as LIBSVM does.
     cache_size : float, default=200
         Megabytes of kernel rows that are kept.
     class_weight : dict or "balanced", default=None
@@ -86,8 +86,8 @@ class SVC(Classifier, KernelModel):
     intercept : {"unregularized", "feature", "subgradient"}, default="unregularized"
         How. "unregularized": as in LIBSVM; exact with SMO and SDCA, by sub-gradients while Pegasos learns and exact in
         the end. "feature": a constant feature of value ``intercept_scaling``, which adds its square to the kernel. As
-        for :class:`~pegasos.LinearSVC`, a solver that cannot learn a kind says so; SMO learns "unregularized" only,
-        and "auto" takes Pegasos for "subgradient", SDCA for "feature" and ``fit_intercept=False``.
+        for :class:`~pegasos.LinearSVC`, a solver that cannot learn a kind says so; SMO learns "unregularized" and
+        ``fit_intercept=False`` only, and "auto" takes Pegasos for "subgradient", SDCA for "feature".
     intercept_scaling : float, default=1.0
         The constant feature's value for ``intercept="feature"``.
     multi_class : {"ovo", "ovr"}, default="ovo"
@@ -142,7 +142,8 @@ class SVC(Classifier, KernelModel):
     trace_ : Trace
         The checkpoints of the fit.
     n_iter_ : ndarray of shape (n_classes · (n_classes − 1) / 2,), or (n_classes,)
-        Steps, each of a pair of variables, or epochs, for each decision function; see ``max_iter``.
+        Steps, each of a pair of variables (without a bias of one or two), or epochs, for each decision function; see
+        ``max_iter``.
     n_kernel_evaluations_ : int
         Kernel values computed to fit, without those of certificates.
     sbp_ : tuple of SBPResult

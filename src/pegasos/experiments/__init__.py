@@ -13,6 +13,8 @@ from pegasos.experiments.baselines.alpha_sgd import alpha_sgd
 from pegasos.experiments.baselines.budget_perceptron import budget_perceptron
 from pegasos.experiments.baselines.cpsp import cpsp
 from pegasos.experiments.baselines.forgetron import forgetron
+from pegasos.experiments.baselines.margin_perceptron import margin_perceptron
+from pegasos.experiments.baselines.margin_surrogate import MarginLosses, margin_surrogate
 from pegasos.experiments.baselines.osuna_girosi import osuna_girosi
 from pegasos.experiments.baselines.perceptron import perceptron
 from pegasos.experiments.baselines.ramp import ramp
@@ -25,6 +27,7 @@ from pegasos.experiments.online import OnlineRun, StoppedRun, online_to_batch, s
 __all__ = [
     "METHODS",
     "Expansion",
+    "MarginLosses",
     "OnlineRun",
     "StoppedRun",
     "Task",
@@ -32,6 +35,8 @@ __all__ = [
     "budget_perceptron",
     "cpsp",
     "forgetron",
+    "margin_perceptron",
+    "margin_surrogate",
     "online_to_batch",
     "osuna_girosi",
     "perceptron",
@@ -53,4 +58,5 @@ METHODS: dict[str, Callable[..., list[Expansion]]] = {
     "forgetron": forgetron,
     "rbp": budget_perceptron,
     "perceptron": perceptron,
+    "margin-perceptron": margin_perceptron,
 }

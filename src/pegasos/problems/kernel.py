@@ -9,9 +9,10 @@ hinge and the ε-insensitive loss and a free bias the dual, in units of λ, is o
 
     D/λ = max Σ_v t_v α_v − ½ Σ_uv α_u α_v K(x_r(u), x_r(v)),   lo ≤ α ≤ hi,  Σα = 0,
 
-with a variable v for each row (hinge: t = y, α between 0 and y C c) or two (ε-insensitive: t = y − ε and α in [0, C c],
-t = y + ε and α in [−C c, 0]); w = Σ_v α_v φ(x_r(v)). For all losses there are dual variables u_i in the loss's unit
-domain too, as for linear machines: w = Σ_i C c_i u_i φ(x_i).
+and the same without Σα = 0 where there is no bias, with a variable v for each row (hinge: t = y, α between 0 and y C c)
+or two (ε-insensitive: t = y − ε and α in [0, C c], t = y + ε and α in [−C c, 0]); w = Σ_v α_v φ(x_r(v)).
+For all losses there are dual variables u_i in the loss's unit domain too, as for linear machines:
+w = Σ_i C c_i u_i φ(x_i).
 
 With w = Σ coef_i φ(x_i), scores F = K coef and ‖w‖² = coef·F; a constant feature of value B adds B² to the kernel,
 so that b = B² Σ coef and ‖w‖² + b²/B² is regularised. For u in the domain of the conjugates (and Σ c u = 0 if the

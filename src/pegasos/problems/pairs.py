@@ -107,6 +107,7 @@ def _certify_table(problem: PairProblem, table: Array) -> Bounds[Coefficients]:
         piece=1,
         beyond=-1,
         shift=known.shift,
+        free_bias=problem.bias == "free",
     )
     visits = PairVisits(problem.parts, DoubleValues(problem.kernel, problem.rows))
     counted = visits.values.rows.evaluations

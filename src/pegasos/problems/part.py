@@ -79,9 +79,11 @@ class Part:
         """Σ α of each row: what it contributes to w."""
         return alpha if len(alpha) == self.m else alpha[: self.m] + alpha[self.m :]
 
-    def feasible(self, alpha: Array) -> Array:
-        """α within its bounds, and its sum zero: the heavier sign is scaled down."""
+    def feasible(self, alpha: Array, *, balance: bool) -> Array:
+        """α within its bounds and, with ``balance``, its sum zero: the heavier sign is scaled down."""
         alpha = np.clip(alpha, self.lo, self.hi)
+        if not balance:
+            return alpha
         return balanced(alpha, *sign_sums(np.ones(len(alpha)), alpha), MAX_IMBALANCE)
 
     def flat(self, scores: Array, reach: Array) -> Array:

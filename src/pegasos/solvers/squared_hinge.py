@@ -73,6 +73,8 @@ def _minimised(machines: _Machines, theta: Array, scores: Array, learn: bool, st
     """θ of each machine at its minimum; a machine that has come to its end is left out of the steps of the others."""
     found, left = theta.copy(), np.arange(len(theta))
     free = theta.shape[1] - (not learn)
+    if not free:  # no vectors, and a bias that is kept
+        return found
     now = machines.value(scores, theta)
     for _ in range(steps):
         gradient, H = machines.derivatives(scores, theta)

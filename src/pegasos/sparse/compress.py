@@ -74,7 +74,7 @@ def sparsify(
         steps on those it has before it takes a new one. "projection" takes the rows on which the projection of the
         reference comes closest to it; it has no bound on their number, and better errors in all our measurements.
     bias : {"learn", "keep"}, default="learn"
-        Learn a new bias, or keep the reference's.
+        Learn a new bias, or keep the reference's. That of a reference without one (``fit_intercept=False``) stays 0.
     refit : bool, default=True
         Fit the coefficients of the chosen vectors anew, on all rows with the squared hinge loss ½·3C·slack², C the
         reference's: few vectors cannot follow single rows, and may be held to all of them more strictly. False, which
@@ -120,7 +120,8 @@ def sparsify(
     check_move(move, refit, variant)
     n_jobs = getattr(model, "n_jobs", None) if n_jobs is None else n_jobs
     ref = Reference(model, X, y, sample_weight, float(cache_size), n_jobs)
-    learn, (free, work) = bias == "learn", _freedom(move, refit, ref)
+    learn = bias == "learn" and bool(getattr(model, "fit_intercept", True))
+    free, work = _freedom(move, refit, ref)
     if variant == "projection":
         most = max(1, int(np.ceil(DEFAULT_SHARE * ref.n_support))) if max_support is None else int(max_support)
         path = _projected(ref, most, learn, free, work)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from pegasos.estimators.svc import SVC
 from pegasos.plots import SparsePathDisplay
@@ -15,7 +13,8 @@ from pegasos.rows.dataset import unpack
 from pegasos.rows.views import Array
 from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs
 from pegasos.sparse.preimage import as_rows
-from pegasos.sparse.published import Run, slant_loss
+from pegasos.sparse.published import Run
+from pegasos.sparse.randomized import Guarantee, RandomizedClassifier
 from pegasos.sparse.reduced import ReducedSet
 from pegasos.sparse.reference import Pair, PairsOfClasses, Reference
 from pegasos.sparse.refine import GaussianRows, Mover, evaluations, pressing
@@ -24,67 +23,6 @@ from pegasos.util.threads import with_one_blas_thread
 
 #: Sizes at which errors are computed unless others are asked for.
 SIZES = 24
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What Lemma 4.1 of the paper says of a compressed model; of several pairs of classes, the worst and the sums.
-
-    Parameters
-    ----------
-    violation : float
-        f(w̃), the most by which a row that the reference gets right falls short of its target.
-    slant_loss, hinge_loss : float
-        Mean slant loss of the compressed model, which is the training error of the randomised classifier, and mean
-        hinge loss of the reference.
-    holds : bool
-        Whether f(w̃) ≤ ½, so that ``slant_loss <= hinge_loss`` is certain.
-
-    Examples
-    --------
-    >>> from pegasos import SVC, sparsify
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> path = sparsify(SVC().fit(X, y), X, y, variant="aggressive", refit=False)
-    >>> path.guarantee().holds
-    True
-    """
-
-    violation: float
-    slant_loss: float
-    hinge_loss: float
-    holds: bool
-
-
-class RandomizedClassifier:
-    """sign(score + Z), Z uniform on [−½, ½] and drawn for every row anew: the classifier of the paper's theorem.
-
-    Its expected training error is the slant loss. ``predict`` of the model itself is better in practice.
-
-    Parameters
-    ----------
-    model : SVC
-        Fitted.
-    random_state : int, RandomState or None, default=None
-        Source of Z.
-
-    Examples
-    --------
-    >>> from pegasos import SVC, sparsify
-    >>> X, y = [[0.0], [1.0], [4.0], [5.0]], [0, 0, 1, 1]
-    >>> path = sparsify(SVC(C=100).fit(X, y), X, y, max_support=2)
-    >>> path.randomized(random_state=0).predict([[-1.0], [6.0]]).shape
-    (2,)
-    """
-
-    def __init__(self, model: SVC, random_state: Any = None) -> None:
-        self.model, self.random_state = model, random_state
-
-    def predict(self, X: Any) -> Array:
-        """Labels, some of them by chance."""
-        scores = self.model._pair_scores(X)
-        scores = scores + check_random_state(self.random_state).uniform(-0.5, 0.5, size=scores.shape)
-        return self.model._labels(scores)
 
 
 class SparsePath:
@@ -307,16 +245,12 @@ class SparsePath:
             worst, slant, hinge = pair_guarantee(ref, ref.pairs, model._pair_machine(), support)
             return Guarantee(worst, slant, hinge, worst <= 0.5)
         scores = model._pair_scores(ref.X)
-        worst, slant, hinge, total = -np.inf, 0.0, 0.0, 0.0
+        reference, small, cost = [], [], []
         for pair, score in zip(ref.pairs, scores.T, strict=True):
-            g = pair.sign * (ref.scores(pair, pair.rows) + pair.bias)
-            s = pair.sign * score[pair.rows]
-            active = (g > 0) & (pair.cost > 0)
-            worst = max(worst, float((np.minimum(1.0, g) - s)[active].max(initial=-np.inf)))
-            slant += float(pair.cost @ slant_loss(s))
-            hinge += float(pair.cost @ np.maximum(0.0, 1.0 - g))
-            total += float(pair.cost.sum())
-        return Guarantee(worst, slant / total, hinge / total, worst <= 0.5)
+            reference.append(pair.sign * (ref.scores(pair, pair.rows) + pair.bias))
+            small.append(pair.sign * score[pair.rows])
+            cost.append(pair.cost)
+        return Guarantee.of_margins(*(np.concatenate(each) for each in (reference, small, cost)))
 
     def plot(self, X: Any, y: Any = None, *, ax: Any = None) -> Any:
         """Error on these rows against support size; needs matplotlib.

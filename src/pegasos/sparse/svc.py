@@ -21,6 +21,7 @@ from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.sparse.compress import Move, Variant, check_move, check_parameters, sparsify
 from pegasos.sparse.path import SparsePath
+from pegasos.sparse.randomized import RandomizedClassifier
 from pegasos.util.arrays import Matrix
 
 #: Sizes that cross-validation looks at, as shares of the reference's support vectors.
@@ -43,9 +44,12 @@ class SparseSVC(SVC):
         As for :func:`sparsify`.
     slant_tol : float, default=0.5
         ``tol`` of :func:`sparsify`.
+    randomized : bool, default=False
+        Whether ``predict`` is that of the :class:`RandomizedClassifier`: sign(score + Z), Z uniform on [−½, ½], drawn
+        from ``random_state``. Its expected error on the training rows is ``guarantee_.slant_loss``.
     C, kernel, degree, gamma, coef0, shrinking, probability, tol, cache_size, class_weight, verbose, max_iter, \
-decision_function_shape, break_ties, random_state, lam, multi_class, solver, n_jobs, max_time, callback, \
-on_interrupt, checkpoint, checkpoint_every
+decision_function_shape, break_ties, random_state, lam, fit_intercept, multi_class, solver, n_jobs, max_time, \
+callback, on_interrupt, checkpoint, checkpoint_every
         Of the reference, as for :class:`SVC`.
 
     Attributes
@@ -92,6 +96,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         bias: Literal["learn", "keep"] = "learn",
         refit: bool = True,
         move: Move = "auto",
+        randomized: bool = False,
         C: float = 1.0,
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
@@ -108,6 +113,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         break_ties: bool = False,
         random_state: Any = None,
         lam: float | None = None,
+        fit_intercept: bool = True,
         multi_class: Literal["ovo", "ovr"] = "ovo",
         solver: str | KernelSolver | Solver = "auto",
         n_jobs: int | None = None,
@@ -134,6 +140,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             break_ties=break_ties,
             random_state=random_state,
             lam=lam,
+            fit_intercept=fit_intercept,
             multi_class=multi_class,
             solver=solver,
             n_jobs=n_jobs,
@@ -151,6 +158,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         self.bias = bias
         self.refit = refit
         self.move = move
+        self.randomized = randomized
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -158,6 +166,7 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
             self.max_support, self.slant_tol, self.step, self.variant, self.bias, self.refit, 1, self.cache_size
         )
         check_move(self.move, bool(self.refit), self.variant)
+        self._check_flags("randomized")
         if isinstance(self.cv, Real):
             self._check_number("cv", low=2, strict=False, whole=True)
 
@@ -197,6 +206,12 @@ n_kernel_evaluations_, fit_status_, shape_fit_, n_features_in_, feature_names_in
         self.n_reference_support_ = len(reference.support_)
         self.guarantee_ = path.guarantee()
         return self
+
+    def predict(self, X: Any) -> Array:
+        """The class label of every row; with ``randomized``, some of them by chance."""
+        if not self.randomized:
+            return super().predict(X)
+        return RandomizedClassifier(self, self._seed() % 2**32).predict(X)
 
     def _reference(self) -> SVC:
         names = SVC().get_params()

@@ -124,7 +124,7 @@ def _solve(
     problem = KernelProblem(task.X, task.kernel, (part,), 1 / (task.C * task.m), float(task.m), rows)
     engine = SMOEngine(problem, Options(tol=tol))
     state = engine.states[0]
-    state.alpha = part.feasible(alpha)
+    state.alpha = part.feasible(alpha, balance=True)
     moved = np.flatnonzero(state.alpha != alpha)
     state.F = scores.copy()
     rows(0).add(moved, (state.alpha - alpha)[moved], state.F)

@@ -31,7 +31,7 @@ from pegasos.io.models.container import pack, unpack
 from pegasos.io.models.labels import check_labels, decode_labels, encode_labels
 from pegasos.io.models.plain import decode_parameters, encode_parameters, fits, plain
 from pegasos.rows.views import Array
-from pegasos.sparse.path import Guarantee
+from pegasos.sparse.randomized import Guarantee
 from pegasos.sparse.svc import SparseSVC
 from pegasos.util.atomic import replace_file
 

@@ -12,6 +12,9 @@ and the average p of the distributions that were drawn from, for which Σ p_i y_
 
     ℓ̄ ≤ ℓ* ≤ ‖Σ p_i y_i φ(x_i)‖ + Mν max_i p_i/c_i.
 
+Without a bias, the paper's own form, one row is drawn from all below the level, η of it is added, and p is balanced by
+nothing.
+
 ν = (mean hinge loss of w*)/‖w*‖ makes the solution that of the machine with weights w*, and ℓ* = 1/‖w*‖. y_i p_i,
 scaled, is a dual point of that machine: from it comes the lower bound of the estimator's own objective.
 """
@@ -78,7 +81,8 @@ class SBPEngine(Engine[Coefficients]):
         self.max_steps, self.own_steps = options.max_steps, own_steps
         self.given = nu is not None
         self.scout = SMOEngine(problem, Options(tol=SCOUT_TOL)) if nu is None else None
-        self.states = [PartState(part, 0.0 if nu is None else nu) for part in problem.parts]
+        self.bias = problem.bias == "free"
+        self.states = [PartState(part, 0.0 if nu is None else nu, bias=self.bias) for part in problem.parts]
         self.before, self.work, self.indefinite = 0, 0, False
         self._diagonal: tuple[int, Array] | None = None
 
@@ -144,7 +148,7 @@ class SBPEngine(Engine[Coefficients]):
                 state.coef, state.level = y * alpha / (length * level), level
         # y p as dual variables, as large as the box allows: the certificate finds the best multiple.
         share = np.divide(p, part.weight, out=np.zeros(part.m), where=part.weight > 0)
-        state.u = part.feasible_duals(y * share / max(float(share.max()), np.finfo(float).tiny), balance=True)
+        state.u = part.feasible_duals(y * share / max(float(share.max()), np.finfo(float).tiny), balance=self.bias)
         q = part.shares * state.u
         if size := float(np.abs(q).sum()):
             square = self.problem.square(k, q)
@@ -205,7 +209,7 @@ class SBPEngine(Engine[Coefficients]):
         """ν of each part from its quick solution: the mean hinge loss over the norm."""
         for k, (mine, its) in enumerate(zip(self.states, scout.states, strict=True)):
             part = mine.part
-            scores = np.ascontiguousarray(its.F + part.best_bias(its.F))
+            scores = np.ascontiguousarray(its.F + (part.best_bias(its.F) if self.bias else 0.0))
             loss = float(part.weight @ part.core.value(scores, part.y)) / mine.total
             square = float(its.alpha @ its.F)
             # Weights of zero have no ratio; the norm of the longest row is a slack that allows other weights.
@@ -221,16 +225,18 @@ class SBPEngine(Engine[Coefficients]):
         level = state.levels.best(y * state.F, state.slack)
         largest = float(diagonal.max())
         eta = 1.0 / np.sqrt(state.steps * (largest if largest > 0 else 1.0))
-        draw = np.random.default_rng([self.seed, k, state.steps]).random(2)
-        pair = np.array([_drawn(*side) for side in zip(level.rows, level.chances, draw, strict=True)])
-        state.alpha[pair] += 0.5 * eta
-        j = int(pair[1])
+        share = eta / len(level.rows)  # of each that is drawn: a row of each class, or one of all
+        draw = np.random.default_rng([self.seed, k, state.steps]).random(len(level.rows))
+        drawn = np.array([_drawn(*side) for side in zip(level.rows, level.chances, draw, strict=True)])
+        state.alpha[drawn] += share
+        i, j = int(drawn[0]), int(drawn[-1])
         before = float(state.F[j])
-        self.problem.rows(k).add(pair, np.array([0.5 * eta, -0.5 * eta]), state.F)
-        self.work += 2 * part.m
-        # F_j has grown by (η/2)(K_ij − K_jj): that gives K_ii + K_jj − 2K_ij.
-        bend = float(diagonal[pair[0]] - diagonal[j]) - 4.0 * (float(state.F[j]) - before) / eta
-        self._check_square(bend, float(max(diagonal[pair[0]], diagonal[j])))
+        self.problem.rows(k).add(drawn, share * y[drawn], state.F)
+        self.work += len(drawn) * part.m
+        bend = float(diagonal[i])
+        if i != j:  # F_j has grown by (η/2)(K_ij − K_jj): that gives K_ii + K_jj − 2K_ij.
+            bend = float(diagonal[i] - diagonal[j]) - 2.0 * (float(state.F[j]) - before) / share
+        self._check_square(bend, float(max(diagonal[i], diagonal[j])))
         square = float(state.alpha @ (y * state.F))
         if not np.isfinite(square):
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower gamma")
@@ -242,7 +248,7 @@ class SBPEngine(Engine[Coefficients]):
         new = state.newer
         new.sums[0] += state.alpha
         for rows, chances in zip(level.rows, level.chances, strict=True):
-            new.sums[1][rows] += 0.5 * eta * chances
+            new.sums[1][rows] += share * chances
         new.steps += 1
         new.eta += eta
 
@@ -320,7 +326,8 @@ class SBP(KernelSolver):
     .. math:: \\ell^* = \\max_{\\|w\\| \\le 1,\\, b}\\; \\max_{\\xi \\ge 0,\\, \\sum_i c_i \\xi_i \\le M\\nu}\\;
         \\min_i\\; y_i(\\langle w, \\phi(x_i)\\rangle + b) + \\xi_i,
 
-    by steps along rows drawn from those below the level (Cotter, Shalev-Shwartz & Srebro 2012). The model is w/ℓ for
+    by steps along rows drawn from those below the level (Cotter, Shalev-Shwartz & Srebro 2012): one of each class, or
+    with ``fit_intercept=False``, b = 0 and the form of the paper, one of all. The model is w/ℓ for
     the w and ℓ reached, of norm at most 1/ℓ and mean hinge loss at most ν/ℓ. What the method knows of its own problem,
     ℓ and an upper bound, is in the fitted attribute ``sbp_``, for each pair of classes. The certificate is that of the
     estimator's objective at its ``C``, and the fit stops where that gap is at most ``tol``, or for a given ν where ℓ is
@@ -345,6 +352,7 @@ class SBP(KernelSolver):
     nu: float | None = None
     max_steps: int = 20_000
     name: ClassVar[str] = "sbp"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
     losses: ClassVar[Which] = Which(lambda loss: loss.sides == 1)
 
     def __post_init__(self) -> None:

@@ -85,10 +85,10 @@ class Window:
 
 
 class PartState:
-    """Where one part is. ``alpha`` ≥ 0; F are the scores of w = Σ α_i y_i φ(x_i)."""
+    """Where one part is. ``alpha`` ≥ 0; F are the scores of w = Σ α_i y_i φ(x_i). ``bias``: whether there is one."""
 
-    def __init__(self, part: Part, nu: float) -> None:
-        self.part, self.levels = part, SlackLevels(part.y, part.weight)
+    def __init__(self, part: Part, nu: float, *, bias: bool) -> None:
+        self.part, self.levels = part, SlackLevels(part.y, part.weight, bias=bias)
         self.alpha, self.F = np.zeros(part.m), np.zeros(part.m)
         self.older, self.newer = Window(part.m), Window(part.m)
         self.steps, self.ending, self.due = 0, SBPEnding.OPEN, max(CERTIFICATE_STEPS, part.m // 16)

@@ -5,7 +5,9 @@ A set S of variables is kept, with g_s = t_s − F(x_s) of each. Visiting a vari
     PROCESS(k)   k joins S, and moves together with the variable of S that violates most against it;
     REPROCESS    the most violating pair of S moves, and variables at zero that violate against no other leave S.
 
-A pair (i, j) moves by min((g_i − g_j)/(K_ii + K_jj − 2K_ij), hi_i − α_i, α_j − lo_j), if g_i − g_j > τ.
+A pair (i, j) moves by min((g_i − g_j)/(K_ii + K_jj − 2K_ij), hi_i − α_i, α_j − lo_j), if g_i − g_j > τ. Without a bias
+no constraint joins the variables: k moves alone, as does the variable of S that violates most, by g_i/K_ii as far as
+its bounds allow, if that is upwards and g_i > τ or downwards and −g_i > τ; those at zero that do not violate leave S.
 
 Here F is kept of all rows, not of S alone: a visit then costs kernel values only where something moves, and the rows of
 the next visits that will are computed together. What LASVM calls finishing, REPROCESS until no pair violates, is done
@@ -22,7 +24,7 @@ import numpy as np
 from pegasos import _core
 from pegasos.fit.engine import Engine, Options
 from pegasos.problems.kernel import Coefficients, KernelProblem
-from pegasos.problems.part import Part
+from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
 from pegasos.solvers.base import KernelSolver, check_count, check_flag, check_positive
 from pegasos.solvers.kernel.reasons import Ending
@@ -37,8 +39,8 @@ VISITS_PER_CALL = 64
 class _Online:
     """The online part of one problem: the set S, in the order of joining, and how many visits were made."""
 
-    def __init__(self, part: Part) -> None:
-        self.part = part
+    def __init__(self, part: Part, *, pairs: bool) -> None:
+        self.part, self.pairs = part, pairs
         self.movable = np.flatnonzero(part.lo < part.hi)
         self.room, self.count = np.zeros(part.size, dtype=np.int64), 0
         self.inside = np.zeros(part.size, dtype=bool)
@@ -82,13 +84,26 @@ class _Online:
         return i >= 0 and j >= 0 and self.slope(state, i) - self.slope(state, j) > tau
 
     def leave(self, state: SMOPart) -> None:
-        """Variables at zero that violate against no other of S leave it."""
-        if self.top < 0 or self.bottom < 0:
-            return
-        high, low = self.slope(state, self.top), self.slope(state, self.bottom)
+        """Variables at zero that violate against no other of S, or without a bias not by themselves, leave it."""
+        high = low = 0.0
+        if self.pairs:
+            if self.top < 0 or self.bottom < 0:
+                return
+            high, low = self.slope(state, self.top), self.slope(state, self.bottom)
         self.count = _core.lasvm_leave(*self._set(state), self.inside, high, low)
-        if not (self.inside[self.top] and self.inside[self.bottom]):
+        if not all(v < 0 or self.inside[v] for v in (self.top, self.bottom)):
             self.find_extremes(state)
+
+    def worst(self, state: SMOPart) -> int:
+        """The variable of S that violates most by itself, −1 if S is empty."""
+        rising = self.slope(state, self.top) if self.top >= 0 else -np.inf
+        falling = -self.slope(state, self.bottom) if self.bottom >= 0 else -np.inf
+        return self.top if rising >= falling else self.bottom
+
+    def violation(self, state: SMOPart, v: int) -> float:
+        """What a unit's move of one variable the way it can go gains."""
+        g, alpha = self.slope(state, v), float(state.alpha[v])
+        return max(g if alpha < self.part.hi[v] else -np.inf, -g if alpha > self.part.lo[v] else -np.inf)
 
     def _set(self, state: SMOPart) -> tuple[Array, int, Array, Array, Array, Array, Array, Array]:
         part = self.part
@@ -111,9 +126,9 @@ class LASVMEngine(SMOEngine):
     ) -> None:
         super().__init__(problem, options)
         self.seed, self.passes, self.finish, self.tau = options.seed, epochs, finish, tau
-        self.online = [_Online(part) for part in problem.parts]
+        self.online = [_Online(part, pairs=self.balance) for part in problem.parts]
         self._order: tuple[int, int, Array] | None = None
-        self._moves: list[tuple[int, int, float]] = []  # of these visits
+        self._moves: list[tuple[int, float]] = []  # of these visits
 
     def advance(self) -> None:
         """Some visits, or a round of SMO, of one part."""
@@ -168,14 +183,19 @@ class LASVMEngine(SMOEngine):
         """Compute the kernel rows of variables outside S that violate now, so that the cache has them."""
         part, new = online.part, variables[~online.inside[variables]]
         g = online.slopes(state, new)
-        low = online.slope(state, online.bottom) if online.bottom >= 0 else np.inf
-        high = online.slope(state, online.top) if online.top >= 0 else -np.inf
+        high = low = 0.0
+        if online.pairs:
+            low = online.slope(state, online.bottom) if online.bottom >= 0 else np.inf
+            high = online.slope(state, online.top) if online.top >= 0 else -np.inf
         due = np.where(part.hi[new] > 0, g - low, high - g) > self.tau
         wanted = np.unique(part.row[new[due]])
         self.problem.rows(k).add(wanted, np.zeros(len(wanted)), np.zeros(part.m))
 
     def _visit(self, k: int, state: SMOPart, online: _Online, v: int) -> None:
         """PROCESS(v) and REPROCESS."""
+        if not online.pairs:
+            self._visit_alone(k, state, online, v)
+            return
         if not online.inside[v]:
             online.join(state, v)
             i, j = (v, online.bottom) if online.part.hi[v] > 0 else (online.top, v)
@@ -186,6 +206,35 @@ class LASVMEngine(SMOEngine):
             self._move(k, state, online.top, online.bottom)
             online.find_extremes(state)
             online.leave(state)
+
+    def _visit_alone(self, k: int, state: SMOPart, online: _Online, v: int) -> None:
+        """The same without a bias."""
+        if not online.inside[v]:
+            online.join(state, v)
+            if online.violation(state, v) > self.tau:
+                self._move_alone(k, state, v)
+                online.find_extremes(state)
+        if (worst := online.worst(state)) >= 0 and online.violation(state, worst) > self.tau:
+            self._move_alone(k, state, worst)
+            online.find_extremes(state)
+            online.leave(state)
+
+    def _move_alone(self, k: int, state: SMOPart, i: int) -> None:
+        """The best step of α_i."""
+        part, rows = state.part, self.problem.rows(k)
+        row = part.row[[i]]
+        bend, slope = float(self._diagonal_of(k, rows)[row[0]]), float(part.t[i] - state.F[row[0]])
+        self.indefinite |= bend < 0
+        if not np.isfinite(bend):
+            check_values(np.array([[bend]]), self.problem.numbers(k, row))
+        before = float(state.alpha[i])
+        state.alpha[i] = min(max(before + slope / max(bend, 1e-12), float(part.lo[i])), float(part.hi[i]))
+        step = float(state.alpha[i]) - before
+        rows.add(row, np.array([step]), state.F)
+        self._moves.append((int(row[0]), step))
+        state.objective += step * (slope - 0.5 * step * max(bend, 0.0))
+        state.steps += 1
+        self.work += part.m
 
     def _move(self, k: int, state: SMOPart, i: int, j: int) -> None:
         """The best step along α_i + δ, α_j − δ."""
@@ -204,7 +253,7 @@ class LASVMEngine(SMOEngine):
         state.alpha[j] = part.lo[j] if step == room_j else state.alpha[j] - step
         if a != b:
             rows.add(pair, np.array([step, -step]), state.F)
-            self._moves.append((a, b, step))
+            self._moves += [(a, step), (b, step)]
         state.objective += step * (slope - 0.5 * step * max(bend, 0.0))
         state.steps += 1
         self.work += 2 * part.m
@@ -212,9 +261,8 @@ class LASVMEngine(SMOEngine):
     def _note_moves(self, k: int, state: SMOPart) -> None:
         """Bring the bound of the scores' rounding errors up to date, for all moves of these visits."""
         if self._moves:
-            first, second, step = (np.array(column) for column in zip(*self._moves, strict=True))
-            moved, single = np.concatenate([first, second]), self.problem.rows(k).single
-            self._added(k, state, moved, np.concatenate([step, step]), single=single)
+            moved, step = (np.array(column) for column in zip(*self._moves, strict=True))
+            self._added(k, state, moved, step, single=self.problem.rows(k).single)
             self._moves = []
 
     # --- the state ---------------------------------------------------------------------------------------------------
@@ -249,7 +297,7 @@ class LASVM(KernelSolver):
     Every row is looked at once, in random order: it moves together with the row that violates the optimality conditions
     most against it (PROCESS), then the worst pair of all that are kept moves (REPROCESS), and rows that will not matter
     leave the set. Finishing repeats REPROCESS over all rows until the fit's ``tol``, with the batches of :class:`SMO`.
-    Bordes, Ertekin, Weston & Bottou (2005).
+    With ``fit_intercept=False`` rows move one by one. Bordes, Ertekin, Weston & Bottou (2005).
 
     Parameters
     ----------
@@ -258,7 +306,7 @@ class LASVM(KernelSolver):
     finish : bool, default=True
         Whether to go on to the optimum. Without, the fit ends after its passes, with whatever gap there is.
     tau : float, default=1e-3
-        Pairs that violate by no more are left alone in the passes.
+        Pairs, or without a bias rows, that violate by no more are left alone in the passes.
 
     Examples
     --------
@@ -272,6 +320,7 @@ class LASVM(KernelSolver):
     finish: bool = True
     tau: float = 1e-3
     name: ClassVar[str] = "lasvm"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
 
     def __post_init__(self) -> None:
         check_count(self, "epochs")

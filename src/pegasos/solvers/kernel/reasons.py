@@ -9,6 +9,7 @@ from pegasos.problems.kernel import INDEFINITE
 
 #: What is reached where there is no lower bound that a gap could be measured from: LIBSVM's criterion, or DUAL_MET.
 CONDITIONS = "no pair of dual variables violates the optimality conditions by more than tol"
+SINGLE_CONDITIONS = "no dual variable violates the optimality conditions by more than tol"
 DUAL_MET = "the dual value came within tol of the objective"
 
 STALLED = "no further progress in double precision"

@@ -6,6 +6,8 @@ The slack V lifts every row below the level ℓ to the level; rows above it get 
 and lifts those of the other, so each class has a level of its own, ℓ₊ = ℓ − b and ℓ₋ = ℓ + b, and their sum is
 maximised. To raise a level by δ costs δ times the weight of the rows below it. So the level with less weight below it
 is raised, in turns, until the slack is used up; at the best levels both weights are equal.
+
+Without a bias, as in the paper, all rows have one level: water poured on them, V of it, stands at ℓ.
 """
 
 from __future__ import annotations
@@ -21,24 +23,31 @@ from pegasos.rows.views import Array
 class Level:
     """ℓ and b; and for each class its rows below the level, and probabilities in proportion to their weights.
 
-    ½ and ½ of the two distributions is p, with Σ p_i y_i = 0: Σ p_i y_i φ(x_i) is a supergradient of ℓ in w.
+    ½ and ½ of the two distributions is p, with Σ p_i y_i = 0: Σ p_i y_i φ(x_i) is a supergradient of ℓ in w. Without a
+    bias there is one distribution, of all rows: that is p.
     """
 
     level: float
     b: float
-    rows: tuple[Array, Array]
-    chances: tuple[Array, Array]
+    rows: tuple[Array, ...]
+    chances: tuple[Array, ...]
 
 
 class SlackLevels:
-    """The rows of a binary problem, positive ones and negative ones; rows without weight are left out."""
+    """The rows of a binary problem, positive ones and negative ones; rows without weight are left out.
 
-    def __init__(self, y: Array, weight: Array) -> None:
-        self.classes = tuple(np.flatnonzero((y == sign) & (weight > 0)) for sign in (1.0, -1.0))
+    ``bias``: whether there is one; without, the bias is 0 and all rows are of one kind.
+    """
+
+    def __init__(self, y: Array, weight: Array, *, bias: bool) -> None:
+        kinds = [y == 1.0, y == -1.0] if bias else [np.ones(len(y), dtype=bool)]
+        self.classes = tuple(np.flatnonzero(kind & (weight > 0)) for kind in kinds)
         self.weight = weight
 
     def best(self, margins: Array, slack: float) -> Level:
         """The level and bias for these margins and this sum of slack."""
+        if len(self.classes) == 1:
+            return self._water_level(margins, slack)
         low = [self._within_reach(rows, margins, slack) for rows in self.classes]
         orders = [rows[np.argsort(margins[rows], kind="stable")] for rows in low]
         heights = [margins[order] for order in orders]
@@ -70,6 +79,18 @@ class SlackLevels:
             (orders[0][: ends[0]], orders[1][: ends[1]]),
             (shares[0], shares[1]),
         )
+
+    def _water_level(self, margins: Array, slack: float) -> Level:
+        """The level of all rows: the first that the slack reaches with the rows below it alone."""
+        rows = self._within_reach(self.classes[0], margins, slack)
+        order = rows[np.argsort(margins[rows], kind="stable")]
+        heights, weight = margins[order], self.weight[order]
+        below = np.cumsum(weight)
+        used = np.cumsum(below * np.append(np.diff(heights), np.inf))  # to lift the first k to the height of the next
+        last = int(np.searchsorted(used, slack))
+        rest = slack - (float(used[last - 1]) if last else 0.0)
+        n = float(below[last])
+        return Level(float(heights[last]) + rest / n, 0.0, (order[: last + 1],), (weight[: last + 1] / n,))
 
     def _within_reach(self, rows: Array, margins: Array, slack: float) -> Array:
         """The rows of a class that can be below its level: those up to the level it would have with all the slack.

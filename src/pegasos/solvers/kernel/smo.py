@@ -21,7 +21,8 @@ class SMO(KernelSolver):
     Each round takes the variables that violate the optimality conditions most, half of them kept from the round before,
     solves the dual over them by pairs of second-order choice (Fan, Chen & Lin 2005), and updates all scores with the
     kernel rows of what has changed, computed together. Rows are kept in single precision where that is accurate enough,
-    scores and dual variables in double; the bias is exact.
+    scores and dual variables in double; the bias is exact. With ``fit_intercept=False`` no constraint joins the dual
+    variables, and the two of a step go each its own way (Steinwart, Hush & Scovel 2011).
 
     Parameters
     ----------
@@ -38,6 +39,7 @@ class SMO(KernelSolver):
 
     working_set: int | None = None
     name: ClassVar[str] = "smo"
+    intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
 
     def __post_init__(self) -> None:
         size = self.working_set

@@ -4,6 +4,9 @@ Each round takes the variables that violate the optimality conditions most, half
 computes their k × k part of the kernel matrix, solves the dual over them by pairs of second-order choice (Fan, Chen &
 Lin 2005), and adds the rows of what has changed to the scores: the rows are computed together, as fast as a matrix
 product, and added up in float64. ThunderSVM (Wen et al. 2018) and oneDAL work so.
+
+Without a bias there is no Σα = 0: each variable violates the conditions by itself, and the two of a step need not make
+up for each other (Steinwart, Hush & Scovel 2011).
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from pegasos.problems.base import Bounds, Point, RunningScores
 from pegasos.problems.kernel import FULL_CERTIFICATE_VALUES, INDEFINITE, Coefficients, KernelProblem
 from pegasos.problems.part import Part, check_values
 from pegasos.rows.views import Array
-from pegasos.solvers.kernel.reasons import CONDITIONS, Ending
+from pegasos.solvers.kernel.reasons import CONDITIONS, SINGLE_CONDITIONS, Ending
 from pegasos.solvers.kernel.smo_part import MAX_STALE_ROUNDS, SMOPart, saved_scalars
 from pegasos.solvers.kernel.working_set import newton_steps, select
 from pegasos.util.fields import MAX_FINITE, State, saved
@@ -77,6 +80,7 @@ class SMOEngine(Engine[Coefficients]):
     def __init__(self, problem: KernelProblem, options: Options, *, working_set: int | None = None) -> None:
         self.problem, self.fixed, tol = problem, working_set is not None, options.tol
         self.tol, self.max_steps = tol, options.max_steps
+        self.balance = problem.bias == "free"  # which means Σα = 0
         self.states = [
             SMOPart(part, working_set or self._start(part), VIOLATION_TARGET_SHARE * tol) for part in problem.parts
         ]
@@ -110,7 +114,7 @@ class SMOEngine(Engine[Coefficients]):
 
     @property
     def steps(self) -> list[int]:
-        """Pairs of variables moved, for each part."""
+        """Steps, each of two variables, or without a bias of one or two, for each part."""
         return [state.steps for state in self.states]
 
     @property
@@ -126,7 +130,7 @@ class SMOEngine(Engine[Coefficients]):
             return None
         doubt = self._doubt
         if doubt and all(state.violation <= self.tol for state in self.states):
-            return f"{CONDITIONS}; {doubt}"
+            return f"{self._conditions}; {doubt}"
         if doubt:
             endings = [state.ending for state in self.states]
             return MAX_ITER if Ending.MAX_STEPS in endings else f"{max(endings).reason}; {doubt}"
@@ -136,7 +140,11 @@ class SMOEngine(Engine[Coefficients]):
     @property
     def goals(self) -> tuple[str, ...]:
         """Where there is no lower bound LIBSVM's criterion is what counts."""
-        return (f"{CONDITIONS}; {self._doubt}",)
+        return (f"{self._conditions}; {self._doubt}",)
+
+    @property
+    def _conditions(self) -> str:
+        return CONDITIONS if self.balance else SINGLE_CONDITIONS
 
     @property
     def _doubt(self) -> str:
@@ -159,7 +167,7 @@ class SMOEngine(Engine[Coefficients]):
         """Feasible coefficients, which are dual variables, too, and the scores kept up to date."""
         coefs = []
         for state in self.states:
-            coefs.append(state.part.coefficients(state.part.feasible(state.alpha)))
+            coefs.append(state.part.coefficients(state.part.feasible(state.alpha, balance=self.balance)))
             state.part.forget()
         kept = [RunningScores(s.F, s.part.coefficients(s.alpha), s.drift) for s in self.states]
         return Point(Coefficients(np.concatenate(coefs)), scores=kept if self.whole else None)
@@ -196,7 +204,7 @@ class SMOEngine(Engine[Coefficients]):
 
     def _refresh(self, k: int, state: SMOPart) -> None:
         """Recompute the scores in double precision, after making the variables feasible."""
-        state.alpha = state.part.feasible(state.alpha)
+        state.alpha = state.part.feasible(state.alpha, balance=self.balance)
         coef = state.part.coefficients(state.alpha)
         support = np.flatnonzero(coef)
         if len(support):
@@ -238,15 +246,13 @@ class SMOEngine(Engine[Coefficients]):
         up, low = state.alpha < part.hi, state.alpha > part.lo
         top = float(g[up].max(initial=-np.inf))
         bottom = float(g[low].min(initial=np.inf))
-        state.violation = top - bottom
+        state.violation = top - bottom if self.balance else max(top, -bottom)
         if state.rests:
             return
         if not np.isfinite(state.violation):
             raise ValueError("the scores left the range of floating-point numbers; scale the features or lower C")
-        whole = state.whole
-        working = (
-            np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, top, bottom)
-        )
+        whole, ends = state.whole, (top, bottom) if self.balance else (0.0, 0.0)
+        working = np.flatnonzero(part.lo < part.hi) if whole else select(state.working, state.size, g, up, low, *ends)
         self._solve(k, state, working, g, whole)
         free = np.count_nonzero((state.alpha[working] > part.lo[working]) & (state.alpha[working] < part.hi[working]))
         if not self.fixed and free > MAX_FREE_SHARE * state.size and state.size < MAX_WORKING_SET:
@@ -274,11 +280,12 @@ class SMOEngine(Engine[Coefficients]):
             0.0 if whole else INNER_VIOLATION_SHARE,
             0.5 * state.goal,
             min(left, STEPS_PER_CALL),
+            self.balance,
         )
         state.steps += steps
         self.indefinite |= indefinite
         if steps == STEPS_PER_CALL and not self.indefinite:
-            newton_steps(K[:, :count], slope[:count], alpha[:count], lo[:count], hi[:count])
+            newton_steps(K[:, :count], slope[:count], alpha[:count], lo[:count], hi[:count], balance=self.balance)
         change = alpha[:count] - state.alpha[working]
         # D(α + δ) − D(α) = δ·(g − Kδ/2), and Kδ is what the slopes have lost.
         gain = 0.5 * float(change @ (g[working] + slope[:count]))

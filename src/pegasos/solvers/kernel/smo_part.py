@@ -37,7 +37,7 @@ class SMOPart:
     """Where the solution of one part is.
 
     ``alpha`` are the dual variables, signed: y_i times LIBSVM's α_i. Each lies between ``part.lo`` and ``part.hi``, and
-    their sum is zero. ``F`` are the scores of all rows, without a bias.
+    if the bias is free their sum is zero. ``F`` are the scores of all rows, without a bias.
     """
 
     def __init__(self, part: Part, size: int, goal: float) -> None:

@@ -109,6 +109,7 @@ class WholeSMOEngine(Engine[Coefficients]):
             STEPS_PER_CALL,
             EAGER_STEPS_PER_VARIABLE if rows_of_all <= EAGER_VARIABLES else 0,
             problem.definiteness_of_all().shift,
+            problem.bias == "free",
         )
         self.kernel_values = DoubleValues(problem.kernel, problem.rows)
         self._begin()
@@ -120,7 +121,7 @@ class WholeSMOEngine(Engine[Coefficients]):
 
     @property
     def steps(self) -> Array:
-        """Pairs of variables moved, for each part."""
+        """Steps, each of two variables, or without a bias of one or two, for each part."""
         return self.moves
 
     @property
@@ -228,7 +229,7 @@ class WholeSMOEngine(Engine[Coefficients]):
         K, y, weight, alpha = self._part(k)
         room = self.problem.C * weight
         lo, hi = np.where(y > 0, 0.0, -room), np.where(y > 0, room, 0.0)
-        newton_steps(K, y - np.einsum("ij,j->i", K, alpha), alpha, lo, hi)
+        newton_steps(K, y - np.einsum("ij,j->i", K, alpha), alpha, lo, hi, balance=self.problem.bias == "free")
         self.primal[k - self.begin] = np.inf  # until the next visit
         self._set(k, alpha)
 
@@ -307,7 +308,8 @@ class SharedSMOEngine(WholeSMOEngine):
         for part, own in zip(self.problem.parts, alpha, strict=True):
             if not bool(np.all((own >= part.lo) & (own <= part.hi))):
                 raise ValueError("state: 'gamma' has a value outside its bounds")
-        _check_sums(alpha.sum(axis=1), np.abs(alpha).sum(axis=1))
+        if self.problem.bias == "free":
+            _check_sums(alpha.sum(axis=1), np.abs(alpha).sum(axis=1))
 
 
 class PairSMOEngine(WholeSMOEngine):
@@ -351,6 +353,9 @@ class PairSMOEngine(WholeSMOEngine):
             first = np.arange(len(own)) < parts.starts[line + 1]
             if not bool(np.all((own >= np.where(first, 0, -room)) & (own <= np.where(first, room, 0)))):
                 raise ValueError("state: 'gamma' has a value outside its bounds")
+
+        if self.problem.bias != "free":
+            return
 
         def totals(table: Array) -> Array:
             of_class: Array = np.add.reduceat(table, parts.starts[:-1], axis=1)

@@ -13,7 +13,10 @@ MAX_NEWTON_STEPS, MAX_NEWTON_VARIABLES = 50, 2048
 
 
 def select(last: Array, size: int, g: Array, up: Array, low: Array, top: float, bottom: float) -> Array:
-    """The next working set: half of the last one, and the variables that violate the conditions most."""
+    """The next working set: half of the last one, and the variables that violate the conditions most.
+
+    Those that can rise violate them against ``bottom``, those that can fall against ``top``; without a bias both are 0.
+    """
     if not len(last):
         # All variables are zero, and the violations say little: take rows evenly from the whole order.
         chosen = [_spread(np.flatnonzero(side), size // 2) for side in (up, low)]
@@ -47,18 +50,20 @@ def _spread(candidates: Array, count: int) -> Array:
     return candidates[np.linspace(0, len(candidates) - 1, count).astype(np.int64)]
 
 
-def newton_steps(K: Array, g: Array, a: Array, lo: Array, hi: Array) -> None:
-    """Maximise Σ g δ − ½ δᵀKδ, Σδ = 0, over the variables between their bounds, again and again; g and a are updated.
+def newton_steps(K: Array, g: Array, a: Array, lo: Array, hi: Array, *, balance: bool) -> None:
+    """Maximise Σ g δ − ½ δᵀKδ over the variables between their bounds, again and again; g and a are updated.
+
+    With ``balance``, which a free bias asks for, Σδ = 0.
 
     A step ends at the first bound it meets, and that variable stays there. This is for kernel matrices that are nearly
     singular, where steps on pairs gain little; a tiny ridge keeps the equations solvable.
     """
     for _ in range(MAX_NEWTON_STEPS):
         free = np.flatnonzero((a > lo) & (a < hi))
-        if not 2 <= len(free) <= MAX_NEWTON_VARIABLES:
+        if not 1 + balance <= len(free) <= MAX_NEWTON_VARIABLES:
             return
         own = K[np.ix_(free, free)].astype(np.float64)
-        delta = _direction(own, g[free])
+        delta = _direction(own, g[free], balance)
         if delta is None:
             return
         at, low, high = a[free], lo[free], hi[free]
@@ -78,7 +83,7 @@ def newton_steps(K: Array, g: Array, a: Array, lo: Array, hi: Array) -> None:
             return
 
 
-def _direction(K: Array, g: Array) -> Array | None:
+def _direction(K: Array, g: Array, balance: bool) -> Array | None:
     """The Newton step, or None if K is too far from positive definite."""
     scale = float(np.abs(np.diagonal(K)).mean())
     with one_blas_thread():
@@ -86,6 +91,11 @@ def _direction(K: Array, g: Array) -> Array | None:
             try:
                 factor = cho_factor(K + ridge * scale * np.eye(len(K)), lower=True)
             except LinAlgError:
+                continue
+            if not balance:
+                p = cho_solve(factor, g)
+                if np.isfinite(p).all():
+                    return np.asarray(p)
                 continue
             p, q = cho_solve(factor, np.column_stack([g, np.ones(len(g))])).T
             if np.isfinite(p).all() and np.isfinite(q).all() and (total := float(q.sum())) > 0:
