@@ -17,6 +17,7 @@ from pegasos.solvers.kernel.smo import SMO
 from pegasos.solvers.linear.auto import Auto
 from pegasos.solvers.linear.cutting_plane import CuttingPlane
 from pegasos.solvers.linear.interior_point import InteriorPoint
+from pegasos.solvers.linear.lbfgs import LBFGS
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import SGD, Norma, Pegasos
@@ -26,7 +27,7 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, Oracle
 from pegasos.solvers.structured.chain_auto import ChainAuto
 from pegasos.solvers.structured.chain_base import ChainSolver
 from pegasos.solvers.structured.chain_cutting_plane import ChainCuttingPlane
-from pegasos.solvers.structured.chain_lbfgs import LBFGS, ChainLBFGS
+from pegasos.solvers.structured.chain_lbfgs import ChainLBFGS
 from pegasos.solvers.structured.chain_planes import ChainBlockFrankWolfe
 from pegasos.solvers.structured.chain_steps import (
     AveragedPerceptron,
@@ -83,6 +84,7 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (CuttingPlane, "linear"): CuttingPlane,
     (InteriorPoint, "linear"): InteriorPoint,
     (SmoothedNewton, "linear"): SmoothedNewton,
+    (LBFGS, "linear"): LBFGS,
     (SMO, "kernel"): SMO,
     (Pegasos, "kernel"): KernelPegasos,
     (SDCA, "kernel"): KernelSDCA,
@@ -108,8 +110,18 @@ SOLVERS: dict[str, type[Solver]] = TABLES["linear"]
 KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = TABLES["kernel"]
 
 #: What ``solver="auto"`` is where the problem is not known yet, and what every method of the kind is.
-_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO, "oracle": OracleAuto, "chain": ChainAuto}
-_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver, "oracle": OracleSolver, "chain": ChainSolver}
+_AUTO: dict[Kind, type[Any]] = {
+    "linear": Auto,
+    "kernel": SMO,
+    "oracle": OracleAuto,
+    "chain": ChainAuto,
+}
+_BASES: dict[Kind, type[Any]] = {
+    "linear": Solver,
+    "kernel": KernelSolver,
+    "oracle": OracleSolver,
+    "chain": ChainSolver,
+}
 
 
 @overload

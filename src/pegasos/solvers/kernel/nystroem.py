@@ -363,6 +363,7 @@ class Nystroem(KernelSolver):
     exact_bound: bool | Literal["auto"] = "auto"
     name: ClassVar[str] = "nystroem"
     losses: ClassVar[Which] = SCALAR_LOSSES
+    own_losses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count(self, "n_components")

@@ -25,18 +25,12 @@ from pegasos.solvers.base import (
     is_number,
     row_order,
 )
+from pegasos.solvers.linear.engine import LinearEngine, check_after
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
+from pegasos.solvers.linear.own_steps import OwnStepsEngine
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
 from pegasos.util.fields import State, saved
-
-
-def check_after(epochs: float) -> float:
-    """The epochs at which the next certificate is due: 1, 2, 3, 4, 6, 8, 12, 16, …
-
-    The certificates cost about as many passes as they wait for.
-    """
-    return float(epochs + max(1.0, 2.0 ** np.floor(np.log2(max(epochs, 1.0))) / 2))
 
 
 class SubgradientEngine(LaneEngine[_core.Pegasos]):
@@ -111,6 +105,7 @@ class SubgradientSolver(Solver):
 
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch")
     schedule: ClassVar[str] = "pegasos"
+    own_losses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_word(self, "sampling", SAMPLINGS)
@@ -123,6 +118,8 @@ class SubgradientSolver(Solver):
         if intercept == "batch":
             if problem.joint:
                 raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
+            if problem.loss.own:
+                raise ValueError("intercept='batch' is not for a CustomLoss: its best bias is searched on all rows")
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
@@ -133,13 +130,16 @@ class SubgradientSolver(Solver):
         """That of the ball which holds the weights of all parts; 0: they are not projected."""
         return projection_radius(lam, float(problem.at_zero().max())) if self.projection else 0.0
 
-    def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
+    def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         return self.engine_with(problem, options, self.units(problem), self._t0(problem))
 
-    def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
+    def engine_with(
+        self, problem: LinearProblem, options: Options, units: Units, t0: float
+    ) -> SubgradientEngine | OwnStepsEngine:
         """The same with steps of another size, as a stream has them, which knows more than these rows."""
         bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
-        return SubgradientEngine(
+        make = OwnStepsEngine if problem.loss.own else SubgradientEngine
+        return make(
             problem,
             output=self.output,
             bias=bias if bias in ("subgradient", "batch") else "none",
