@@ -6,6 +6,7 @@ from pegasos.util import lazy
 
 if TYPE_CHECKING:
     from pegasos import datasets, experiments, io, losses, metrics, plots, solvers, theory
+    from pegasos.estimators.class_oracle import MulticlassOracle
     from pegasos.estimators.linear import LinearSVC, LinearSVR
     from pegasos.estimators.pystruct import PystructOracle
     from pegasos.estimators.sequence import SequenceSVC
@@ -54,6 +55,7 @@ __all__ = [
     "InteriorPoint",
     "LinearSVC",
     "LinearSVR",
+    "MulticlassOracle",
     "Norma",
     "Nystroem",
     "PassiveAggressive",
@@ -83,6 +85,7 @@ __getattr__, __dir__ = lazy.names(
     __name__,
     {
         "estimators.linear": ("LinearSVC", "LinearSVR"),
+        "estimators.class_oracle": ("MulticlassOracle",),
         "estimators.pystruct": ("PystructOracle",),
         "estimators.sequence": ("SequenceSVC",),
         "estimators.structured": ("StructuredSVC",),

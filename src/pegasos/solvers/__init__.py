@@ -37,6 +37,7 @@ from pegasos.solvers.structured.chain_steps import (
     PassiveAggressive,
 )
 from pegasos.solvers.structured.cutting_plane import OracleCuttingPlane
+from pegasos.solvers.structured.lbfgs import OracleLBFGS
 from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.suggest import did_you_mean
 
@@ -64,13 +65,14 @@ __all__ = [
     "Solver",
 ]
 
-Kind = Literal["linear", "kernel", "oracle", "chain"]
+Kind = Literal["linear", "kernel", "oracle", "log_oracle", "chain"]
 
 #: What solves problems of each kind, in words.
 ESTIMATORS: dict[Kind, str] = {
     "linear": "the linear estimators",
     "kernel": "the kernel estimators",
-    "oracle": "StructuredSVC",
+    "oracle": "StructuredSVC with the hinge loss",
+    "log_oracle": "StructuredSVC with the log loss",
     "chain": "SequenceSVC",
 }
 
@@ -94,6 +96,7 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (Pegasos, "oracle"): OraclePegasos,
     (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
     (CuttingPlane, "oracle"): OracleCuttingPlane,
+    (LBFGS, "log_oracle"): OracleLBFGS,
     (Pegasos, "chain"): ChainPegasos,
     (BlockFrankWolfe, "chain"): ChainBlockFrankWolfe,
     (CuttingPlane, "chain"): ChainCuttingPlane,
@@ -114,12 +117,14 @@ _AUTO: dict[Kind, type[Any]] = {
     "linear": Auto,
     "kernel": SMO,
     "oracle": OracleAuto,
+    "log_oracle": OracleLBFGS,
     "chain": ChainAuto,
 }
 _BASES: dict[Kind, type[Any]] = {
     "linear": Solver,
     "kernel": KernelSolver,
     "oracle": OracleSolver,
+    "log_oracle": OracleLBFGS,
     "chain": ChainSolver,
 }
 
@@ -130,6 +135,8 @@ def resolve(solver: object, kind: Literal["linear"] = "linear") -> Solver: ...
 def resolve(solver: object, kind: Literal["kernel"]) -> KernelSolver: ...
 @overload
 def resolve(solver: object, kind: Literal["oracle"]) -> OracleSolver: ...
+@overload
+def resolve(solver: object, kind: Literal["log_oracle"]) -> OracleLBFGS: ...
 @overload
 def resolve(solver: object, kind: Literal["chain"]) -> ChainSolver: ...
 @overload
