@@ -244,6 +244,7 @@ def test_who_accepts_what():
     assert able.pop("interior_point") == {"another", "another_tube", "another_softmax"}
     assert able.pop("smoothed_newton") == {"another", "another_tube"}
     assert able.pop("cutting_plane") == scalar
+    assert able.pop("lbfgs") == set()  # it needs to be told that a loss is smooth
     assert set(map(frozenset, able.values())) == {frozenset(everything)}
     assert kernel["smo"] == kernel["lasvm"] == {"another", "another_tube"}
     assert kernel["sbp"] == {"another"}

@@ -6,6 +6,7 @@ from pegasos.util import lazy
 
 if TYPE_CHECKING:
     from pegasos import datasets, experiments, io, losses, metrics, plots, solvers, theory
+    from pegasos.estimators.class_oracle import MulticlassOracle
     from pegasos.estimators.linear import LinearSVC, LinearSVR
     from pegasos.estimators.pystruct import PystructOracle
     from pegasos.estimators.sequence import SequenceSVC
@@ -57,6 +58,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LowRankInteriorPoint",
+    "MulticlassOracle",
     "Norma",
     "Nystroem",
     "PassiveAggressive",
@@ -87,6 +89,7 @@ __getattr__, __dir__ = lazy.names(
     __name__,
     {
         "estimators.linear": ("LinearSVC", "LinearSVR"),
+        "estimators.class_oracle": ("MulticlassOracle",),
         "estimators.pystruct": ("PystructOracle",),
         "estimators.sequence": ("SequenceSVC",),
         "estimators.structured": ("StructuredSVC",),

@@ -207,5 +207,5 @@ def test_a_state_before_the_first_step_keeps_w1():
 
 
 def test_a_search_for_the_bias_has_many_runs_and_no_first_iterate():
-    with pytest.raises(ValueError, match="coef_init, intercept_init: with intercept='search' each bias has a run"):
+    with pytest.raises(ValueError, match="with intercept='search' each bias has a run of its own"):
         fitted(Pegasos(), fit_intercept=True, intercept="search", init=W1)

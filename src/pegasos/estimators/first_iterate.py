@@ -34,7 +34,9 @@ class FirstIterate(NamedTuple):
                 "use 'pegasos', 'norma' or 'sgd'"
             )
         if bias == "search":
-            raise ValueError("coef_init, intercept_init: with intercept='search' each bias has a run that begins at zero")
+            raise ValueError(
+                "coef_init, intercept_init: with intercept='search' each bias has a run of its own, from zero weights"
+            )
         K, n = problem.outputs, problem.examples.n
         shown = 1 if problem.joint and K == 2 else K  # as in coef_: two classes scored jointly have one difference
         W = np.zeros((shown, n)) if coef is None else _numbers("coef_init", coef, (shown, n))

@@ -37,10 +37,11 @@ class LinearSVC(Classifier, LinearModel):
         λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
     loss : str or Loss, default="hinge"
         "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or
-        an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
+        an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``, or ``CustomLoss(value, slope)`` for one
+        of your own.
     solver : str or Solver, default="auto"
-        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
-        :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
+        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "lbfgs", "norma", "sgd", or an object
+        of :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
         ``solver__batch_size``, say; those of the loss likewise.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
@@ -318,7 +319,7 @@ class LinearSVR(Regressor, LinearModel):
         λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
     loss : str or Loss, default="epsilon_insensitive"
         "epsilon_insensitive", "squared_epsilon_insensitive", "squared", "huber", "quantile", or an object of
-        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``.
+        :mod:`pegasos.losses` such as ``Quantile(tau=0.9)``, or ``CustomLoss(value, slope, kind="regression")``.
     solver : str or Solver, default="auto"
         As for :class:`LinearSVC`.
     tol, max_iter, max_time, fit_intercept, intercept, intercept_scaling, dual, random_state, n_jobs, warm_start, \

@@ -107,11 +107,14 @@ class Stream(RowStream):
         solver = stream_solver(given, problem.loss)
         if intercept == "search":
             raise ValueError("intercept='search' needs all rows at once; partial_fit cannot use it")
+        if problem.loss.own:
+            raise ValueError("partial_fit cannot minimise a CustomLoss: it steps in the core, row by row; use fit")
         solver.check(problem, intercept)
         t0, units = self._measure(
             problem, solver, lambda: problem.examples.squared_norms, problem.weight, problem.target
         )
         engine = solver.engine_with(problem, Options(intercept, seed + self.rows), units, t0 + self.rows, whole=False)
+        assert isinstance(engine, SubgradientEngine)
         if solver.output in MEANS:
             engine.select("average")
         if self.last is None:

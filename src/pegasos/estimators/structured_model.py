@@ -34,7 +34,7 @@ class LastFit(TypedDict):
 class StructuredModel(Estimator):
     """Base of the structured estimators; not public."""
 
-    #: The kind of its problem, by which solvers are looked up.
+    #: The kind of its problem.
     _kind: ClassVar[Literal["oracle", "chain"]]
 
     solver: Any
@@ -46,11 +46,16 @@ class StructuredModel(Estimator):
     def _intercept_word(self) -> str:
         return "none"
 
+    @property
+    def _problem_kind(self) -> Literal["oracle", "log_oracle", "chain"]:
+        """The kind of problem, by which solvers are looked up."""
+        return self._kind
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_flags("warm_start")
         self._check_number("max_iter", low=1, strict=False, whole=True)
-        solvers.resolve(self.solver, self._kind)
+        solvers.resolve(self.solver, self._problem_kind)
 
     def _solve(
         self,

@@ -2,7 +2,7 @@
 
 ``z`` is the score ⟨w, x⟩ + b, ``y`` the target: ±1 for classification, a real number for regression. Every loss is
 convex and never negative. Estimators take a name (``loss="hinge"``) for the defaults, or an object
-(``loss=Huber(delta=2.0)``).
+(``loss=Huber(delta=2.0)``); a loss of the user's own is a :class:`CustomLoss`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from pegasos import _core
 from pegasos.losses.base import Boxes, Liblinear, Loss, check_positive, two_sided
 from pegasos.losses.base import Kind as Kind
 from pegasos.losses.base import Link as Link
+from pegasos.losses.base import RowLoss as RowLoss
+from pegasos.losses.custom import CustomLoss
 from pegasos.util.arrays import Array
 from pegasos.util.suggest import did_you_mean
 
 __all__ = [
     "LOSSES",
     "CrammerSinger",
+    "CustomLoss",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -440,5 +443,6 @@ def resolve(loss: str | Loss, kinds: tuple[Kind, ...], estimator: str, **given: 
             f"loss={loss!r} is unknown; {estimator} accepts {', '.join(accepted)} or a pegasos.losses object{hint}"
         )
     if found.kind not in kinds:
-        raise ValueError(f"loss={found.name!r} is not for {estimator}, which accepts {', '.join(accepted)}")
+        own = f"; a CustomLoss for it has kind={kinds[0]!r}" if found.own else ""
+        raise ValueError(f"loss={found.name!r} is not for {estimator}, which accepts {', '.join(accepted)}{own}")
     return found

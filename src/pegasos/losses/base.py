@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from pegasos import _core
 from pegasos.util.arrays import Array
+from pegasos.util.digests import spelled
 
 Kind = Literal["margin", "regression", "joint"]
 Link = Literal["sigmoid", "softmax"]
@@ -36,6 +37,21 @@ class Liblinear(NamedTuple):
     written_for_two: int | None = None
 
 
+class RowLoss(Protocol):
+    """A loss of a single score, of many rows at once: what certificates, and methods of arrays, ask of it.
+
+    ``slope`` is −ℓ′(z), which is a dual variable u; ``conjugate`` is −ℓ*(−u), or less. ``clip`` moves u to where that
+    is finite. ``best_offset``: the b near ``start`` that minimises Σ c ℓ(z + b), as the two neighbours between which
+    Σ c u passes zero, or, with True, an interval in which it is zero.
+    """
+
+    def value(self, z: Array, y: Array) -> Array: ...
+    def slope(self, z: Array, y: Array) -> Array: ...
+    def conjugate(self, u: Array, y: Array) -> Array: ...
+    def clip(self, u: Array, y: Array) -> Array: ...
+    def best_offset(self, z: Array, y: Array, weight: Array, start: float) -> tuple[float, float, bool]: ...
+
+
 @dataclass(frozen=True)
 class Loss:
     """What all losses share: a name, a kind, the core's object that computes them, and what others ask of them.
@@ -48,6 +64,8 @@ class Loss:
     ``sides``: variables of a row in the quadratic program that SMO and its kin solve. 1: the program of the support
     vector machine, a variable between 0 and the row's weight on the side of its label, with linear term y; 2: those of
     the two boxes, one on each side of a tube; 0: other solvers are for this loss.
+
+    ``own``: a user's, which the core does not know: only methods that ask for nothing but :meth:`by_rows` can take it.
     """
 
     name: ClassVar[str]
@@ -57,6 +75,7 @@ class Loss:
     sides: ClassVar[Literal[0, 1, 2]] = 0
     link: ClassVar[Link | None] = None
     liblinear: ClassVar[Liblinear | None] = None
+    own: ClassVar[bool] = False
 
     @property
     def smoothness(self) -> float:
@@ -75,6 +94,17 @@ class Loss:
     def flat(self, z: Array, y: Array, reach: Array) -> Array:
         """Rows whose loss is zero, and stays so if their score moves by ``reach``; none where that is not known."""
         return np.zeros(len(z), dtype=bool)
+
+    def by_rows(self) -> RowLoss:
+        """The loss of a single score as functions of arrays."""
+        return self.scalar()
+
+    def examine(self, z: Array, u: Array | None, y: Array) -> None:
+        """Refuse a loss that is not what it says, as far as it shows at these scores and dual variables of rows."""
+
+    def spelled(self) -> str:
+        """The loss in words, the same for the same loss."""
+        return spelled(self)
 
     def core(self, n_classes: int = 2) -> _core.Loss | _core.JointLoss:
         """The C++ loss; ``n_classes`` matters to the joint losses only."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegasos import _core
+from pegasos.losses import RowLoss
 from pegasos.rows.views import Array
 
 
-def best_bias(core: _core.Loss, scores: Array, y: Array, c: Array) -> float:
+def best_bias(core: RowLoss, scores: Array, y: Array, c: Array) -> float:
     """The middle of the biases that are best for scores without one: where the best dual variables are balanced."""
     low, high, _ = core.best_offset(np.ascontiguousarray(scores), y, c, 0.0)
     return 0.5 * (low + high)

@@ -47,7 +47,7 @@ from pegasos.problems.linear import Bias
 from pegasos.problems.part import Part
 from pegasos.rows.views import Array, stored_arrays
 from pegasos.util.arrays import Matrix
-from pegasos.util.digests import digest, spelled
+from pegasos.util.digests import digest
 from pegasos.util.fields import MAX_FINITE, saved
 from pegasos.util.threads import dot
 
@@ -107,7 +107,7 @@ class KernelProblem:
 
     def at_zero(self) -> Array:
         """P(0, 0) of each part."""
-        return np.array([p.weight @ p.core.value(np.zeros(p.m), p.y) / self.total for p in self.parts])
+        return np.array([p.weight @ p.by_rows.value(np.zeros(p.m), p.y) / self.total for p in self.parts])
 
     def split(self, flat: Array) -> list[Array]:
         """Views of numbers of the rows of each part."""
@@ -249,7 +249,7 @@ class KernelProblem:
             "targets": digest(*self._targets()),
             "weights": digest(*self._weights()),
             "outputs": str(self.n_parts),
-            "loss": spelled(self.loss),
+            "loss": self.loss.spelled(),
             "lam": repr(float(self.lam)),
             "kernel": f"{kernel.name}{named} gamma={kernel.gamma!r} coef0={kernel.coef0!r} degree={kernel.degree}",
             "intercept_scaling": repr(float(self.feature)),
@@ -280,7 +280,7 @@ def _feature_square(problem: KernelProblem, coef: Array) -> float:
 def primal_value(problem: KernelProblem, part: Part, coef: Array, F: Array) -> tuple[float, float]:
     """P of these coefficients, whose scores without bias are F, and the best bias."""
     b = _bias(problem, part, coef, F)
-    loss = dot(part.weight, part.core.value(np.ascontiguousarray(F + b), part.y)) / problem.total
+    loss = dot(part.weight, part.by_rows.value(np.ascontiguousarray(F + b), part.y)) / problem.total
     return 0.5 * problem.lam * squared_norm(problem, coef, F) + loss, b
 
 
@@ -307,7 +307,7 @@ def dual_value_near(problem: KernelProblem, part: Part, u: Array, coef: Array, n
 
 
 def _conjugates(problem: KernelProblem, part: Part, u: Array) -> float:
-    return dot(part.weight, part.core.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
+    return dot(part.weight, part.by_rows.conjugate(np.ascontiguousarray(u), part.y)) / problem.total
 
 
 def exact_scores(problem: KernelProblem, k: int, coef: Array) -> Array:

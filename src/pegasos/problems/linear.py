@@ -24,20 +24,24 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pegasos import _core
-from pegasos.losses import Loss
+from pegasos.losses import Loss, RowLoss
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.feasible import balanced, best_bias, class_sums, on_simplex, sign_sums, transported
 from pegasos.problems.sums import Sums, Values, certify_by_sums, here
 from pegasos.rows.views import Array, Examples
-from pegasos.util.digests import digest, spelled
+from pegasos.util.arrays import first_true
+from pegasos.util.digests import digest
 from pegasos.util.fields import MAX_FINITE, saved
 
 #: "none": b = 0.  "feature": a constant feature, so b is regularised.  "free": b is not regularised.
 Bias = Literal["none", "feature", "free"]
 
-#: A function of the C++ loss: of scores or dual variables, and targets.
+#: A function of the loss: of scores or dual variables, and targets.
 _OfRows = Callable[[Array, Array], Array]
 
+
+#: By how much a lower bound may exceed the objective for rounding alone, relative to both.
+CONTRADICTION = 1e-9
 
 #: A bias at which a loss that only tends to zero counts as zero.
 VANISHING_LOSS_BIAS = 64.0
@@ -77,6 +81,11 @@ class LinearProblem:
     def scalar(self) -> _core.Loss:
         """The C++ loss of a problem that is not joint."""
         return self.loss.scalar()
+
+    @cached_property
+    def by_rows(self) -> RowLoss:
+        """The loss of a problem that is not joint as functions of arrays, whoever wrote them."""
+        return self.loss.by_rows()
 
     @property
     def joint(self) -> bool:
@@ -136,7 +145,7 @@ class LinearProblem:
         return signs
 
     def entrywise(self, function: _OfRows, A: Array) -> Array:
-        """A function of the C++ loss, of numbers and targets, at (rows × parts) numbers."""
+        """A function of the loss, of numbers and targets, at (rows × parts) numbers."""
         return function(A.ravel(), self.signs.ravel()).reshape(A.shape)
 
     def scores(self, W: Array, b: Array) -> Array:
@@ -164,11 +173,15 @@ class LinearProblem:
 
     def mean_losses(self, Z: Array) -> Array:
         """(1/M) Σ c_i ℓ_i at the scores Z, for each part."""
-        return self._means(self.core.value, Z)
+        return self._means(self._of_rows.value, Z)
 
     def mean_conjugates(self, u: Array) -> Array:
         """(1/M) Σ c_i (−ℓ_i*(−u_i)), for each part."""
-        return self._means(self.core.conjugate, u)
+        return self._means(self._of_rows.conjugate, u)
+
+    @property
+    def _of_rows(self) -> RowLoss | _core.JointLoss | _core.Loss:
+        return self.core if self.joint else self.by_rows
 
     def _means(self, function: _OfRows, A: Array) -> Array:
         if self.joint:
@@ -201,6 +214,8 @@ class LinearProblem:
 
     def first_bounds(self) -> Array:
         """No loss is negative: u = 0 bounds every problem from below."""
+        if self.loss.own:
+            self._examine(np.zeros((self.examples.m, self.outputs)), None)
         return np.zeros(self.n_parts)
 
     def trivial(self) -> tuple[Weights, Array] | None:
@@ -224,7 +239,7 @@ class LinearProblem:
             return point
         if self.joint:
             return point._replace(duals=on_simplex(point.duals, self.target))
-        return point._replace(duals=self.entrywise(self.scalar.clip, point.duals))
+        return point._replace(duals=self.entrywise(self.by_rows.clip, point.duals))
 
     def balance(self, point: Point[Weights]) -> Sums:
         """How far Σ_i c_i u_i is from 0, where a free bias asks for it."""
@@ -258,8 +273,14 @@ class LinearProblem:
         if self.of is None and self.bias == "free" and not self.joint:
             shift = best_biases(self, Z)
             b, Z = b + shift, Z + shift
+        if self.loss.own:
+            self._examine(Z, u)
         sums["losses"] = self.mean_losses(Z)
         return Values(sums, Weights(W, b), Z)
+
+    def _examine(self, Z: Array, u: Array | None) -> None:
+        """Is a loss of the user's own what it says, at these scores and dual variables?"""
+        self.loss.examine(Z.ravel(), None if u is None else u.ravel(), self.signs.ravel())
 
     def combine(self, found: Values[Weights]) -> Bounds[Weights]:
         """P = (λ/2)‖W‖² + losses and D = conjugates − (λ/2)‖W(u)‖²."""
@@ -269,6 +290,8 @@ class LinearProblem:
         if "conjugates" in sums:
             squares = sums["dual_squares"] if "dual_squares" in sums else self.squared_norms_of(sums["dual_weights"])
             dual = self._dual_value(sums, squares)
+        if self.loss.own:
+            _refuse_contradiction(primal, dual)
         # What left the range of numbers on its way proves nothing, and is worth nothing.
         primal, dual = np.where(np.isnan(primal), np.inf, primal), np.where(np.isnan(dual), -np.inf, dual)
         return Bounds(primal, dual, found.model, found.scores)
@@ -315,17 +338,28 @@ class LinearProblem:
             "targets": digest(self.target),
             "weights": "none" if self.weight is None else digest(self.weight),
             "outputs": str(self.outputs),
-            "loss": spelled(self.loss),
+            "loss": self.loss.spelled(),
             "lam": repr(float(self.lam)),
             "intercept_scaling": repr(float(self.feature)),
         }
+
+
+def _refuse_contradiction(primal: Array, dual: Array) -> None:
+    """Refuse a user's loss that proves a bound above its own objective: rounding alone leaves less."""
+    with np.errstate(invalid="ignore"):  # of infinities
+        above = dual - primal > CONTRADICTION * (np.abs(primal) + np.abs(dual))
+    if (k := first_true(above)) is not None:
+        raise ValueError(
+            f"the lower bound {dual[k]:.9g} is above the objective {primal[k]:.9g}: the functions of the CustomLoss "
+            "contradict each other; slope must be the derivative of value, and value convex"
+        )
 
 
 def best_biases(problem: LinearProblem, Z: Array) -> Array:
     """What to add to the bias of each output so that it is best for the scores Z."""
     shifts = np.zeros(problem.outputs)
     for k in range(problem.outputs):
-        shifts[k] = best_bias(problem.scalar, Z[:, k], problem.targets(k), problem.c)
+        shifts[k] = best_bias(problem.by_rows, Z[:, k], problem.targets(k), problem.c)
     return shifts
 
 

@@ -85,11 +85,7 @@ class CheckedOracle:
         if not callable(getattr(oracle, "decode", None)):
             raise ValueError(f"oracle {oracle!r:.80} has no method decode(w, rows)")
         self.oracle = oracle
-        self.size = _whole(oracle, "size", getattr(oracle, "size", None), "the number of weights")
-        rows = getattr(oracle, "n_rows", None)
-        if rows is None and hasattr(oracle, "__len__"):
-            rows = len(oracle)
-        self.n_rows = _whole(oracle, "n_rows", rows, "the number of rows")
+        self.size, self.n_rows = size_of(oracle)
         exact = getattr(oracle, "exact", True)
         if not isinstance(exact, bool | np.bool_):
             raise ValueError(f"oracle.exact={exact!r} must be True or False: whether decode finds the maximum")
@@ -178,6 +174,15 @@ class CheckedOracle:
             begin = np.concatenate([[0], np.cumsum(~zero)])[begin]
             columns, entries = columns[~zero], entries[~zero]
         return begin, columns, entries
+
+
+def size_of(oracle: Any) -> tuple[int, int]:
+    """The numbers of weights and rows of a bound oracle, checked."""
+    rows = getattr(oracle, "n_rows", None)
+    if rows is None and hasattr(oracle, "__len__"):
+        rows = len(oracle)
+    size = _whole(oracle, "size", getattr(oracle, "size", None), "the number of weights")
+    return size, _whole(oracle, "n_rows", rows, "the number of rows")
 
 
 def rising(columns: Array, begin: Array) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from pegasos import _core
-from pegasos.losses import Loss
+from pegasos.losses import Loss, RowLoss
 from pegasos.problems.feasible import balanced, best_bias, sign_sums
 from pegasos.rows.views import Array
 
@@ -75,6 +75,11 @@ class Part:
         """The C++ loss."""
         return self.loss.scalar()
 
+    @cached_property
+    def by_rows(self) -> RowLoss:
+        """The loss as functions of arrays, whoever wrote them."""
+        return self.loss.by_rows()
+
     def coefficients(self, alpha: Array) -> Array:
         """Σ α of each row: what it contributes to w."""
         return alpha if len(alpha) == self.m else alpha[: self.m] + alpha[self.m :]
@@ -97,12 +102,12 @@ class Part:
 
     def feasible_duals(self, u: Array, *, balance: bool) -> Array:
         """u within the loss's domain and, with ``balance``, Σ c u = 0, as a free bias asks."""
-        u = self.core.clip(np.ascontiguousarray(u), self.y)
+        u = self.by_rows.clip(np.ascontiguousarray(u), self.y)
         return balanced(u, *sign_sums(self.weight, u), MAX_IMBALANCE) if balance else u
 
     def best_bias(self, scores: Array) -> float:
         """The middle of the best biases for scores without one."""
-        return best_bias(self.core, scores, self.y, self.weight)
+        return best_bias(self.by_rows, scores, self.y, self.weight)
 
 
 def check_values(K: Array, numbers: Array, others: Array | None = None) -> None:

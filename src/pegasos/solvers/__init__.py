@@ -19,6 +19,7 @@ from pegasos.solvers.kernel.smo import SMO
 from pegasos.solvers.linear.auto import Auto
 from pegasos.solvers.linear.cutting_plane import CuttingPlane
 from pegasos.solvers.linear.interior_point import InteriorPoint
+from pegasos.solvers.linear.lbfgs import LBFGS
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import SGD, Norma, Pegasos
@@ -28,7 +29,7 @@ from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe, Oracle
 from pegasos.solvers.structured.chain_auto import ChainAuto
 from pegasos.solvers.structured.chain_base import ChainSolver
 from pegasos.solvers.structured.chain_cutting_plane import ChainCuttingPlane
-from pegasos.solvers.structured.chain_lbfgs import LBFGS, ChainLBFGS
+from pegasos.solvers.structured.chain_lbfgs import ChainLBFGS
 from pegasos.solvers.structured.chain_planes import ChainBlockFrankWolfe
 from pegasos.solvers.structured.chain_steps import (
     AveragedPerceptron,
@@ -38,6 +39,7 @@ from pegasos.solvers.structured.chain_steps import (
     PassiveAggressive,
 )
 from pegasos.solvers.structured.cutting_plane import OracleCuttingPlane
+from pegasos.solvers.structured.lbfgs import OracleLBFGS
 from pegasos.solvers.structured.pegasos import OraclePegasos
 from pegasos.util.suggest import did_you_mean
 
@@ -67,13 +69,14 @@ __all__ = [
     "Solver",
 ]
 
-Kind = Literal["linear", "kernel", "oracle", "chain"]
+Kind = Literal["linear", "kernel", "oracle", "log_oracle", "chain"]
 
 #: What solves problems of each kind, in words.
 ESTIMATORS: dict[Kind, str] = {
     "linear": "the linear estimators",
     "kernel": "the kernel estimators",
-    "oracle": "StructuredSVC",
+    "oracle": "StructuredSVC with the hinge loss",
+    "log_oracle": "StructuredSVC with the log loss",
     "chain": "SequenceSVC",
 }
 
@@ -87,6 +90,7 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (CuttingPlane, "linear"): CuttingPlane,
     (InteriorPoint, "linear"): InteriorPoint,
     (SmoothedNewton, "linear"): SmoothedNewton,
+    (LBFGS, "linear"): LBFGS,
     (SMO, "kernel"): SMO,
     (Pegasos, "kernel"): KernelPegasos,
     (SDCA, "kernel"): KernelSDCA,
@@ -98,6 +102,7 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (Pegasos, "oracle"): OraclePegasos,
     (BlockFrankWolfe, "oracle"): OracleBlockFrankWolfe,
     (CuttingPlane, "oracle"): OracleCuttingPlane,
+    (LBFGS, "log_oracle"): OracleLBFGS,
     (Pegasos, "chain"): ChainPegasos,
     (BlockFrankWolfe, "chain"): ChainBlockFrankWolfe,
     (CuttingPlane, "chain"): ChainCuttingPlane,
@@ -114,8 +119,20 @@ SOLVERS: dict[str, type[Solver]] = TABLES["linear"]
 KERNEL_SOLVERS: dict[str, type[KernelSolver | Solver]] = TABLES["kernel"]
 
 #: What ``solver="auto"`` is where the problem is not known yet, and what every method of the kind is.
-_AUTO: dict[Kind, type[Any]] = {"linear": Auto, "kernel": SMO, "oracle": OracleAuto, "chain": ChainAuto}
-_BASES: dict[Kind, type[Any]] = {"linear": Solver, "kernel": KernelSolver, "oracle": OracleSolver, "chain": ChainSolver}
+_AUTO: dict[Kind, type[Any]] = {
+    "linear": Auto,
+    "kernel": SMO,
+    "oracle": OracleAuto,
+    "log_oracle": OracleLBFGS,
+    "chain": ChainAuto,
+}
+_BASES: dict[Kind, type[Any]] = {
+    "linear": Solver,
+    "kernel": KernelSolver,
+    "oracle": OracleSolver,
+    "log_oracle": OracleLBFGS,
+    "chain": ChainSolver,
+}
 
 
 @overload
@@ -124,6 +141,8 @@ def resolve(solver: object, kind: Literal["linear"] = "linear") -> Solver: ...
 def resolve(solver: object, kind: Literal["kernel"]) -> KernelSolver: ...
 @overload
 def resolve(solver: object, kind: Literal["oracle"]) -> OracleSolver: ...
+@overload
+def resolve(solver: object, kind: Literal["log_oracle"]) -> OracleLBFGS: ...
 @overload
 def resolve(solver: object, kind: Literal["chain"]) -> ChainSolver: ...
 @overload

@@ -25,6 +25,9 @@ Output = Literal["last", "average", "suffix", "random"]
 
 SCALAR_LOSSES = Which(lambda loss: loss.kind != "joint")
 
+#: What to say where a solver cannot.
+OWN_LOSS_SOLVERS = "'auto', 'cutting_plane', 'lbfgs', 'pegasos', 'norma' and 'sgd' can"
+
 
 P_contra = TypeVar("P_contra", contravariant=True)
 
@@ -49,10 +52,15 @@ class Solver:
     #: Ways to learn the bias, beside "feature" and no bias, that this solver knows.
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
     losses: ClassVar[Which] = Which(lambda loss: True)
+    #: Whether it can minimise a loss of the user's own, which is known by functions of arrays.
+    own_losses: ClassVar[bool] = False
 
     def check(self, problem: LinearProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
-        if problem.loss.name not in self.losses:
+        if problem.loss.own:
+            if not self.own_losses:
+                raise ValueError(f"solver {self.name!r} cannot minimise a CustomLoss; {OWN_LOSS_SOLVERS}")
+        elif problem.loss.name not in self.losses:
             raise ValueError(
                 f"solver {self.name!r} cannot minimise loss {problem.loss.name!r}; it can {', '.join(self.losses)}"
             )
@@ -98,11 +106,16 @@ class KernelSolver:
     #: Ways to treat the bias; "none" is no bias.
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
     losses: ClassVar[Which] = Which(lambda loss: loss.sides > 0)
+    #: Whether it can minimise a loss of the user's own, which is known by functions of arrays.
+    own_losses: ClassVar[bool] = False
 
     def check(self, problem: KernelProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
         loss = problem.loss.name
-        if loss not in self.losses:
+        if problem.loss.own:
+            if not self.own_losses:
+                raise ValueError(f"solver {self.name!r} cannot minimise a CustomLoss with a kernel; Nystroem can")
+        elif loss not in self.losses:
             raise ValueError(
                 f"solver {self.name!r} cannot minimise loss {loss!r} with a kernel; it can {', '.join(self.losses)}. "
                 "Use 'sdca' or 'pegasos'"

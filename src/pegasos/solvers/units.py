@@ -39,7 +39,9 @@ def step_for(loss: Loss, spread: float) -> float:
     if loss.kind != "regression" or not np.isfinite(loss.steepness) or not 0 < spread < np.inf:
         return 1.0
     full = spread / loss.steepness
-    return max(full, 1.0) if loss.smooth else full  # near its minimum a smooth loss has slopes that fit
+    return (
+        max(full, 1.0) if np.isfinite(loss.smoothness) else full
+    )  # near its minimum a smooth loss has slopes that fit
 
 
 def units_of(loss: Loss, y: Array, weight: Array | None, *, free: bool) -> Units:

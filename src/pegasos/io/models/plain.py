@@ -102,6 +102,11 @@ def decode_parameters(kind: type[Estimator], found: Any) -> dict[str, Any]:
 
 def _encode_object(name: str, value: Any, table: Table) -> dict[str, Any]:
     """A loss or solver by its name in the table, and its fields."""
+    if getattr(value, "own", False):
+        raise ValueError(
+            f"parameter {name}={value!r:.100} is code, which a model file does not hold; keep coef_ and intercept_, or "
+            "the model as a pickle of your own"
+        )
     key = getattr(value, "name", None)
     if not isinstance(key, str) or type(value) is not table.get(key):
         raise ValueError(f"{name}={value!r:.100} is none of the package's own ({', '.join(table)}) and cannot be saved")

@@ -349,6 +349,7 @@ class Nystroem(KernelSolver):
     name: ClassVar[str] = "nystroem"
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "none")
     losses: ClassVar[Which] = SCALAR_LOSSES
+    own_losses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count(self, "n_components")

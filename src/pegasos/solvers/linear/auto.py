@@ -21,9 +21,11 @@ from pegasos.problems.base import Bounds, Point
 from pegasos.problems.linear import LinearProblem, Weights, feasible
 from pegasos.rows.views import Array
 from pegasos.solvers.base import Solver, check_count
+from pegasos.solvers.linear.cutting_plane import CuttingPlane
 from pegasos.solvers.linear.dual_ascent import DualAscentEngine, warm_bias
 from pegasos.solvers.linear.engine import LinearEngine
 from pegasos.solvers.linear.interior_point import InteriorPoint
+from pegasos.solvers.linear.lbfgs import LBFGS
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import Pegasos, SubgradientEngine
@@ -208,7 +210,7 @@ class Auto(Solver):
     Narrow data go to a second-order method where that is cheaper than the epochs :class:`SDCA` would need:
     :class:`InteriorPoint` (tiny problems, smooth losses) or :class:`SmoothedNewton`. All else begins with one epoch of
     :class:`Pegasos`, whose dual point starts :class:`SDCA`; if that stalls on narrow data, a second-order method takes
-    over.
+    over. A :class:`~pegasos.losses.CustomLoss` goes to :class:`LBFGS` if it is smooth, else to :class:`CuttingPlane`.
 
     Parameters
     ----------
@@ -224,6 +226,7 @@ class Auto(Solver):
 
     blocks: int | None = None
     name: ClassVar[str] = "auto"
+    own_losses: ClassVar[bool] = True
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch", "search")
 
     def __post_init__(self) -> None:
@@ -243,4 +246,6 @@ class Auto(Solver):
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
         if (specialist := self._specialist(options.intercept)) is not None:
             return specialist.engine(problem, options)
+        if problem.loss.own:
+            return (LBFGS() if np.isfinite(problem.loss.smoothness) else CuttingPlane()).engine(problem, options)
         return AutoEngine(problem, options, blocks=self.blocks)

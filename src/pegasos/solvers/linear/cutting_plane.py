@@ -91,8 +91,8 @@ class _Bundle:
         """The best free bias for these scores (0 if there is none) and the balanced slopes there."""
         p = self.problem
         if p.bias != "free":
-            return 0.0, p.scalar.slope(score, self.y)
-        return balanced_slopes(p.scalar, score, self.y, p.c, self.bias)
+            return 0.0, p.by_rows.slope(score, self.y)
+        return balanced_slopes(p.by_rows, score, self.y, p.c, self.bias)
 
     def _cut(self, w: Array, score: Array) -> None:
         p = self.problem
@@ -102,7 +102,7 @@ class _Bundle:
         if self.B:
             a = np.append(a, -self.B * float(p.c @ u) / p.total)
         # e = mean(ℓ + u z): the plane's height at w′ = 0.
-        e = float(p.c @ (p.scalar.value(total, self.y) + u * total)) / p.total
+        e = float(p.c @ (p.by_rows.value(total, self.y) + u * total)) / p.total
         self.planes.add(a, e, _Slopes(u))
 
     def _precision(self) -> float:
@@ -120,7 +120,7 @@ class _Bundle:
     def value(self) -> float:
         """F at the best weights."""
         p = self.problem
-        losses = float(p.c @ p.scalar.value(self.best_score + self.bias, self.y)) / p.total
+        losses = float(p.c @ p.by_rows.value(self.best_score + self.bias, self.y)) / p.total
         return 0.5 * p.lam * float(self.best @ self.best) + losses
 
     def state(self) -> dict[str, Array]:
@@ -250,6 +250,7 @@ class CuttingPlane(Solver):
     max_planes: int = 200
     name: ClassVar[str] = "cutting_plane"
     losses: ClassVar[Which] = SCALAR_LOSSES
+    own_losses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_count(self, "max_planes", 2)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pegasos import _core
+from pegasos.losses import RowLoss
 from pegasos.rows.views import Array
 from pegasos.solvers.bundle import Bundle, S
 
 
-def balanced_slopes(core: _core.Loss, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
+def balanced_slopes(core: RowLoss, score: Array, y: Array, c: Array, start: float) -> tuple[float, Array]:
     """The best bias for these scores, looked for from ``start``, and minus-slopes u there with Σ c_i u_i = 0."""
     lo, hi, flat = core.best_offset(score, y, c, start)
     middle = 0.5 * (lo + hi)

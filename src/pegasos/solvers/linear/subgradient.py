@@ -26,19 +26,12 @@ from pegasos.solvers.base import (
     row_order,
 )
 from pegasos.solvers.linear.bias_search import PegasosBiasSearch
-from pegasos.solvers.linear.engine import LinearEngine
+from pegasos.solvers.linear.engine import LinearEngine, check_after
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
+from pegasos.solvers.linear.own_steps import OwnStepsEngine
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
 from pegasos.util.fields import State, saved
-
-
-def check_after(epochs: float) -> float:
-    """The epochs at which the next certificate is due: 1, 2, 3, 4, 6, 8, 12, 16, …
-
-    The certificates cost about as many passes as they wait for.
-    """
-    return float(epochs + max(1.0, 2.0 ** np.floor(np.log2(max(epochs, 1.0))) / 2))
 
 
 class SubgradientEngine(LaneEngine[_core.Pegasos]):
@@ -118,6 +111,7 @@ class SubgradientSolver(Solver):
 
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch")
     schedule: ClassVar[str] = "pegasos"
+    own_losses: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_word(self, "sampling", BATCH_SAMPLINGS)
@@ -130,6 +124,8 @@ class SubgradientSolver(Solver):
         if intercept == "batch":
             if problem.joint:
                 raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
+            if problem.loss.own:
+                raise ValueError("intercept='batch' is not for a CustomLoss: its best bias is searched on all rows")
             if self.batch_size < 2:
                 raise ValueError("intercept='batch' needs mini-batches: set batch_size to 2 or more, 64 say")
 
@@ -145,13 +141,14 @@ class SubgradientSolver(Solver):
 
     def engine_with(
         self, problem: LinearProblem, options: Options, units: Units, t0: float, *, whole: bool = True
-    ) -> SubgradientEngine:
+    ) -> SubgradientEngine | OwnStepsEngine:
         """The same with steps of another size, as a stream has them, which knows more than these rows.
 
         ``whole``: every mini-batch has as many rows, and may end in the next epoch, which streams do not have.
         """
         bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
-        return SubgradientEngine(
+        make = OwnStepsEngine if problem.loss.own else SubgradientEngine
+        return make(
             problem,
             output=self.output,
             bias=bias if bias in ("subgradient", "batch") else "none",

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from pegasos.fit.engine import Engine, Options
 from pegasos.problems.chain import ChainModel, ChainProblem
+from pegasos.solvers.linear.lbfgs import LBFGS
 from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.structured.block_frank_wolfe import BlockFrankWolfe
 from pegasos.solvers.structured.chain_base import ChainSolver
-from pegasos.solvers.structured.chain_lbfgs import LBFGS, ChainLBFGS
+from pegasos.solvers.structured.chain_lbfgs import ChainLBFGS
 from pegasos.solvers.structured.chain_planes import ChainBlockFrankWolfe
 from pegasos.solvers.structured.chain_steps import ChainPegasos
 from pegasos.solvers.structured.stages import StagedEngine

@@ -19,7 +19,8 @@ from pegasos.problems.planes import MAX_EXACT
 from pegasos.problems.structured import OracleProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.base import drawn_order
-from pegasos.solvers.linear.subgradient import Pegasos, check_after
+from pegasos.solvers.linear.engine import check_after
+from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.structured.base import OracleEngine, OracleSolver
 from pegasos.solvers.structured.window import Window
 from pegasos.util.fields import MAX_FINITE, saved
