@@ -68,6 +68,7 @@ Sampling sampling_named(const std::string& name, const RowsObject& rows) {
                              {{"iid", Sampling::iid},
                               {"fixed", {Sampling::fixed, few}},
                               {"permutation", {Sampling::permutation, few}},
+                              {"given", Sampling::given},
                               {"chunked", {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())}}});
 }
 
@@ -205,6 +206,7 @@ void register_solvers(nb::module_& m) {
                                                    {"second_random", Iterate::second_random}}));
             },
             "which"_a)
+        .def_prop_ro("steps", [](const PegasosObject& s) { return s.solver->steps(); })
         .def("keep_scores", [](PegasosObject& s) { s.solver->keep_scores(); })
         .def(
             "write_scores",
@@ -213,6 +215,17 @@ void register_solvers(nb::module_& m) {
             },
             nb::arg("z").noconvert(), "first"_a, "early"_a);
     define_common(pegasos_class);
+
+    m.def(
+        "write_first_visits",
+        [](const RowsObject& rows, const std::string& sampling, std::uint64_t seed,
+           MutableVector<std::int64_t> out) {
+            const auto count = std::int64_t(out.shape(0));
+            if (count > rows.rows()) throw std::invalid_argument("there are fewer rows than visits");
+            const auto order = first_visits(rows.rows(), count, sampling_named(sampling, rows), seed);
+            std::copy(order.begin(), order.end(), out.data());
+        },
+        "rows"_a, "sampling"_a, "seed"_a, strict("out"));
 
     nb::class_<SdcaObject> sdca_class(m, "Sdca");
     sdca_class

@@ -55,6 +55,7 @@ class PegasosBase : public Solver {
     void advance(int64_t rows) final;
     double epochs() const final { return double(visits()) / double(m_); }
     bool epoch_ended() const final { return at_ == m_; }
+    int64_t steps() const { return steps_; }
     int outputs() const final { return out_->outputs; }
     void select(Iterate);  // what weights() returns
     // From now on remember every row's scores as they were when it was visited.

@@ -46,6 +46,8 @@ class Solver:
     #: Ways to learn the bias, beside "feature" and no bias, that this solver knows.
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized",)
     losses: ClassVar[Which] = Which(lambda loss: True)
+    #: Whether it can stop within an epoch, so that ``max_iter`` may be a fraction.
+    partial_epochs: ClassVar[bool] = False
 
     def check(self, problem: LinearProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""
