@@ -7,6 +7,8 @@ matrices of float32 or float64 with int32 or int64 indices. Everything else is c
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -167,16 +169,19 @@ def is_mapped(array: object) -> bool:
     return isinstance(array, mmap.mmap)
 
 
-def in_memory(array: Array, name: str, chosen: Array | None = None) -> Array:
-    """A private copy of an array that may lie in a mapped file, or of the entries or rows ``chosen`` from it.
-
-    ValueError if the file is cut short meanwhile.
-    """
-    guard = _core.MappedGuard(array) if is_mapped(array) else None
-    copy = np.array(array) if chosen is None else np.asarray(array)[chosen]
-    if guard is not None and guard.torn:
+@contextmanager
+def unbroken(name: str, *arrays: Array) -> Iterator[None]:
+    """While inside, arrays that may lie in mapped files can be read; ValueError if a file is cut short meanwhile."""
+    guards = [_core.MappedGuard(array) for array in arrays if is_mapped(array)]
+    yield
+    if any(guard.torn for guard in guards):
         raise ValueError(f"the file that {name} is mapped from was cut short while it was read")
-    return copy
+
+
+def in_memory(array: Array, name: str, chosen: Array | None = None) -> Array:
+    """A private copy of an array that may lie in a mapped file, or of the entries or rows ``chosen`` from it."""
+    with unbroken(name, array):
+        return np.array(array) if chosen is None else np.asarray(array)[chosen]
 
 
 def _copied(X: CSR, name: str) -> CSR:
