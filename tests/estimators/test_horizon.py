@@ -237,6 +237,36 @@ def test_an_estimate_is_kept_in_model_files(tmp_path):
     assert again.solver == model.solver
 
 
+def test_a_checkpoint_and_a_warm_start_of_estimated_fits(tmp_path):
+    X, y = rows()
+    path = tmp_path / "run.ckpt"
+    straight = fit(LinearSVC(solver=few(), lam=LAM, max_iter=0.01), X, y)
+    cut = fit(LinearSVC(solver=few(), lam=LAM, max_iter=0.005, checkpoint=path, warm_start=True), X, y)
+    assert (cut.certificate_.reason, cut.certificate_.epochs) == ("max_iter reached", 0.005)
+    assert path.exists()
+    fit(cut.set_params(max_iter=0.01), X, y)
+    assert cut.certificate_.epochs == 0.01
+    assert cut.score(X, y) == pytest.approx(straight.score(X, y), abs=0.05)  # the sizes of steps are of other rows
+    path.unlink()
+    before = cut.coef_.copy()
+    fit(cut.set_params(max_iter=1000, checkpoint=None), X, y)
+    assert (cut.certificate_.reason, cut.certificate_.epochs) == ("max_steps reached", 0.0125)
+    assert not np.array_equal(cut.coef_, before)
+
+
+def test_progress_lines_say_that_it_is_an_estimate(capsys):
+    c = fit(LinearSVC(solver=few(), lam=LAM, verbose=True), *rows()).certificate_
+    assert f"objective estimated as {c.estimate:.7g}" in capsys.readouterr().err
+
+
+def test_interrupted_and_stopped_by_time():
+    X, y = rows()
+    endless = Pegasos(estimate=40)
+    c = fit(LinearSVC(solver=endless, lam=LAM, max_iter=10**9, max_time=0.05), X, y).certificate_
+    assert c.reason == "max_time reached"
+    assert c.estimate > 0
+
+
 # ---------------------------------------------------------------------------------------------- rows that are looked at
 
 

@@ -120,8 +120,8 @@ class LinearModel(Estimator):
         solver = solvers.resolve(self.solver)
         if not isinstance(solver, SubgradientSolver) or solver.estimate is None:
             return None
-        # Class weights ask for all labels, and what goes on from here for all rows.
-        if self.warm_start or getattr(self, "class_weight", None) is not None:
+        # Class weights ask for all labels, and what may go on from here, with a higher limit say, for all rows.
+        if self.warm_start or self.checkpoint is not None or getattr(self, "class_weight", None) is not None:
             return None
         return drawn_rows(X, solver, float(self.max_iter), self._seed())
 
