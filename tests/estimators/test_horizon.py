@@ -297,6 +297,16 @@ def test_the_same_fit_whether_rows_are_taken_out_or_not(layout, choice):
     assert_allclose((a.estimate, a.estimate_low, a.epochs), (b.estimate, b.estimate_low, b.epochs), rtol=1e-12)
 
 
+def test_the_same_where_only_others_have_a_weight_other_than_one():
+    X, y = rows()
+    c = np.ones(len(y))
+    unseen = np.setdiff1d(np.arange(len(y)), np.concatenate(visited(X, 50, 40)))
+    c[unseen[:100]] = 70.0
+    models = [fit(LinearSVC(solver=few(t0=0), C=1e-3), X, y, sample_weight=c, vouched=v) for v in (False, True)]
+    assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-12)
+    assert_allclose(models[0].certificate_.estimate, models[1].certificate_.estimate, rtol=1e-12)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "log", "crammer_singer"])
 def test_the_same_of_several_classes(loss):
     X, y = rows(classes=3)

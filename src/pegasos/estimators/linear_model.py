@@ -139,6 +139,8 @@ class LinearModel(Estimator):
         check_weights_fit(data.array, outputs, solver.numbers_per_weight(outputs))
         total = float(data.m if weight is None else weight.sum()) if drawn is None else drawn.total
         lam = self._lam(total)
+        if drawn is not None and weight is None and drawn.total != drawn.all_rows:
+            weight = np.ones(data.m)  # which is not the mean weight of all rows
         problem = LinearProblem(
             examples=data,
             loss=loss,
