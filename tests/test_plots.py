@@ -129,6 +129,7 @@ def test_the_name_of_the_estimator_is_the_default():
     [
         (lambda: ConvergenceDisplay({}), ValueError, "no trace"),
         (lambda: ConvergenceDisplay({"a": Trace()}), ValueError, "no checkpoints"),
+        (lambda: ConvergenceDisplay(Trace([Checkpoint(1.0, 0.1, INF, -INF, INF, INF)])), ValueError, "only estimated"),
         (lambda: ConvergenceDisplay({"a": [1, 2]}), TypeError, "not a Trace"),
         (lambda: ConvergenceDisplay([trace((1, 2.0, 1.0))]), TypeError, "pass an estimator's trace_, or a dict"),
         (lambda: ConvergenceDisplay(TWO).plot(x="epoch"), ValueError, "did you mean 'epochs'"),

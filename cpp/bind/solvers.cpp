@@ -70,6 +70,7 @@ Sampling sampling_named(const std::string& name, const RowsObject& rows) {
                               {"permutation", Sampling::permutation},
                               {"streams", {Sampling::streams, few}},
                               {"chunked", {Sampling::chunked, chunk_rows(rows.rows(), rows.nnz())}},
+                              {"given", Sampling::given},
                               {"subset", Sampling::subset}});
 }
 
@@ -217,6 +218,7 @@ void register_solvers(nb::module_& m) {
                 s.solver->start(W.data(), b ? b->data() : nullptr);
             },
             strict("W"), strict("b").none())
+        .def_prop_ro("steps", [](const PegasosObject& s) { return s.solver->steps(); })
         .def("keep_scores", [](PegasosObject& s) { s.solver->keep_scores(); })
         .def(
             "write_scores",
@@ -225,6 +227,19 @@ void register_solvers(nb::module_& m) {
             },
             nb::arg("z").noconvert(), "first"_a, "early"_a);
     define_common(pegasos_class);
+
+    m.def(
+        "write_first_visits",
+        [](const RowsObject& rows, const std::string& sampling, std::uint64_t seed, std::int64_t batch,
+           MutableVector<std::int64_t> out) {
+            const auto count = std::int64_t(out.shape(0));
+            if (count > rows.rows()) throw std::invalid_argument("there are fewer rows than visits");
+            if (batch < 1 || count % batch) throw std::invalid_argument("visits must be whole batches");
+            Batches batches(rows.rows(), batch, sampling_named(sampling, rows), seed, true);
+            const auto order = batches.first(count);
+            std::copy(order.begin(), order.end(), out.data());
+        },
+        "rows"_a, "sampling"_a, "seed"_a, "batch"_a, strict("out"));
 
     nb::class_<SdcaObject> sdca_class(m, "Sdca");
     sdca_class

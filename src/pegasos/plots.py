@@ -89,6 +89,8 @@ class ConvergenceDisplay:
                 raise TypeError(f"traces[{name!r}] is a {type(trace).__name__}, not a Trace (an estimator's trace_)")
             if not len(trace):
                 raise ValueError(f"the trace of {name!r} has no checkpoints")
+            if not any(np.isfinite([point.primal, point.dual]).any() for point in trace):
+                raise ValueError(f"the trace of {name!r} has neither objectives nor bounds: the fit was only estimated")
         self.reference_, self.reference_kind_ = self._reference()
 
     def _reference(self) -> tuple[float, str]:

@@ -257,6 +257,38 @@ def test_not_converged_is_3_and_the_model_is_saved(hard, place):
     assert run("train", hard, "-m", "b.model", "-q", *ENDLESS[:-1], "2", code=3).stderr == ""
 
 
+def test_an_estimate_is_called_one_and_no_certificate(data, place):
+    steps = ["--solver", "pegasos:max_steps=100,estimate=50", "--lam", "0.01"]
+    done = run("train", data / "train.svm", "-m", "a.model", *steps, "--record", "run.json")
+    assert "not certified (max_steps reached): the objective is estimated as" in done.stdout
+    assert "gap" not in done.stdout
+    c = pegasos.load("a.model").certificate_
+    found = json.loads((place / "run.json").read_text(encoding="utf-8"))["certificate"]
+    assert found["estimate"] == {
+        "value": c.estimate,
+        "low": c.estimate_low,
+        "high": c.estimate_high,
+        "rows": 50,
+    }
+    assert (found["primal"], found["dual"], found["converged"]) == (None, None, False)
+    facts = json.loads(run("info", "a.model", "--json").stdout)
+    assert facts["objective estimated"] == c.estimate
+    assert facts["95 % confidence"] == [c.estimate_low, c.estimate_high]
+    run("report", "run.json", "-o", "report.html")
+    page = (place / "report.html").read_text(encoding="utf-8")
+    assert "An estimate, and no bound" in page
+    assert ">Certificate<" not in page
+
+
+def test_a_part_of_an_epoch(data, place):
+    run("train", data / "train.svm", "-m", "a.model", "--solver", "pegasos", "--max-iter", "0.25", "--tol", "1")
+    assert pegasos.load("a.model").certificate_.epochs == 0.25
+    said = "--max-iter 0.25 must be a whole number >= 1: solver 'sdca' has no partial epochs"
+    words = ["train", data / "train.svm", "-m", "a.model", "--solver", "sdca", "--max-iter"]
+    assert said in run(*words, "0.25", code=1).stderr
+    assert "must be greater than 0" in run(*words, "-0.5", code=2).stderr
+
+
 # --- predict, evaluate -----------------------------------------------------------------------------------------------
 
 

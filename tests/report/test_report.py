@@ -78,6 +78,21 @@ def test_a_record_reads_back_as_it_was(runs):
         assert run_record.from_json(run_record.to_json(run)) == run
 
 
+def test_an_estimate_takes_the_place_of_the_certificate(runs):
+    X, y = make_text(400, 200, nnz_per_row=10)
+    run = record(LinearSVC(solver=Pegasos(max_steps=100, estimate=40), lam=0.01), X, y, name="estimated")
+    assert run_record.from_json(run_record.to_json(run)) == run
+    page = report.page([run])
+    check(page)
+    assert "An estimate, and no bound" in page
+    assert "lower bound D" not in re.sub(r"<details>.*?</details>", "", page, flags=re.DOTALL)
+    assert f"≈ {number(run.certificate.estimate.value, 3)}" in report.page([run, runs["sdca"]])
+    wrong = json.loads(run_record.to_json(run))
+    wrong["certificate"]["estimate"]["low"] = 9.0
+    with pytest.raises(ValueError, match=r"certificate\.estimate: low, value and high of an estimate"):
+        run_record.from_json(json.dumps(wrong))
+
+
 def test_infinite_bounds_become_null(runs):
     run = dataclasses.replace(runs["sdca"], trace=(run_record.Point(1.0, 0.1, 2.0, float("-inf"), float("inf"), None),))
     read = run_record.from_json(run_record.to_json(run))

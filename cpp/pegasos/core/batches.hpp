@@ -80,6 +80,20 @@ class Batches {
         rows.insert(rows.end(), ahead_.begin(), ahead_.begin() + std::ptrdiff_t(more));
     }
 
+    // The rows that the first steps visit, count ≤ m of them, a multiple of k; random draws take no longer than there
+    // are of them.
+    std::vector<std::int64_t> first(std::int64_t count) {
+        std::vector<std::int64_t> rows;
+        if (sampling_ == Sampling::iid)
+            draw_rows(rows, m_, count, seed_, 0);
+        else if (sampling_ == Sampling::subset)
+            for (rows.resize(std::size_t(count)); count > 0; count -= k_)
+                subsets_.draw(rows.data() + (count - k_), k_, m_, seed_, count / k_ - 1);
+        else
+            epoch_order(rows, m_, sampling_, seed_, 0), rows.resize(std::size_t(count));
+        return rows;
+    }
+
     // m times the visits of each row among those from `since` to `until`, the first one being 0. Orders that take
     // each row once an epoch have visited row i in the first V = Em + r visits E times, and once more if it is
     // among the first r of epoch E. For random draws it is the mean, until − since.

@@ -16,8 +16,9 @@ namespace pegasos {
 struct Sampling {
     // iid: m independent draws. permutation: uniform, a new one each epoch; fixed: one for all. streams: a new one that
     // keeps a few neighbours of short rows near each other; chunked: one that stays in a part of the file for a while.
-    // subset: independent batches, each a uniform subset (core/batches.hpp).
-    enum Scheme { iid, fixed, permutation, streams, chunked, subset };
+    // subset: independent batches, each a uniform subset (core/batches.hpp). given: the rows
+    // as they lie, which were put into the order of the visits beforehand.
+    enum Scheme { iid, fixed, permutation, streams, chunked, subset, given };
 
     // Implicit, so that a scheme is a sampling.
     Sampling(Scheme s, std::int64_t rows = 1) : scheme(s), chunk(rows) {}
@@ -89,17 +90,21 @@ inline void reorder(std::vector<std::int64_t>& rows, const Sampling& sampling, s
     fisher_yates(rows.data(), std::int64_t(rows.size()), rng);
 }
 
+// Fills `order` with `count` independent draws from {0, …, m − 1}.
+inline void draw_rows(std::vector<std::int64_t>& order, std::int64_t m, std::int64_t count,
+                      std::uint64_t seed, std::int64_t epoch) {
+    Rng rng(seed, std::uint64_t(epoch));
+    order.resize(std::size_t(count));
+    for (auto& i : order) i = rng.below(m);
+}
+
 // Fills `order` with the rows of one epoch over {0, …, m − 1}.
 inline void epoch_order(std::vector<std::int64_t>& order, std::int64_t m, const Sampling& sampling,
                         std::uint64_t seed, std::int64_t epoch) {
+    if (sampling == Sampling::iid) return draw_rows(order, m, m, seed, epoch);
     order.resize(m);
-    if (sampling == Sampling::iid) {
-        Rng rng(seed, epoch);
-        for (auto& i : order) i = rng.below(m);
-        return;
-    }
     std::iota(order.begin(), order.end(), 0);
-    reorder(order, sampling, seed, epoch);
+    if (!(sampling == Sampling::given)) reorder(order, sampling, seed, epoch);
 }
 
 }  // namespace pegasos

@@ -61,6 +61,7 @@ class PegasosBase : public Solver {
     bool epoch_ended() const final { return at_ == int64_t(order_.size()); }
     // Begin at these weights (K × n) and biases (K; null: as they are), before the first step.
     void start(const double* W, const double* b);
+    int64_t steps() const { return steps_; }
     int outputs() const final { return out_->outputs; }
     void select(Iterate);  // what weights() returns
     // From now on remember every row's scores as they were when it was visited.

@@ -91,6 +91,15 @@ def count(text: str) -> int:
     return whole(text, 1, 2**62)
 
 
+def iterations(text: str) -> float:
+    """At least 1, or a number above 0 that is not whole."""
+    try:
+        int(text)
+    except ValueError:
+        return positive(text)
+    return count(text)
+
+
 def size(text: str) -> int:
     """At least 0."""
     return whole(text, 0, 2**62)

@@ -13,7 +13,19 @@ import numpy as np
 
 import pegasos
 from pegasos.cli._labels import label_text
-from pegasos.report.record import ClassCount, Data, Features, Kernel, Model, Outcome, Point, Scalar, TopFeatures, Weight
+from pegasos.report.record import (
+    ClassCount,
+    Data,
+    Estimate,
+    Features,
+    Kernel,
+    Model,
+    Outcome,
+    Point,
+    Scalar,
+    TopFeatures,
+    Weight,
+)
 from pegasos.util.arrays import Array, Matrix
 
 if TYPE_CHECKING:
@@ -77,7 +89,15 @@ def certificate(estimator: SavedModel) -> Outcome:
         seconds=float(c.seconds),
         goal_reached=c.goal_reached,
         restricted_gap=None if c.restricted_gap is None else finite(c.restricted_gap),
+        estimate=estimate(c),
     )
+
+
+def estimate(c: Certificate) -> Estimate | None:
+    """What the objective is about, where it is only estimated."""
+    if c.estimate is None or c.estimate_low is None or c.estimate_high is None or c.estimate_rows is None:
+        return None
+    return Estimate(float(c.estimate), float(c.estimate_low), float(c.estimate_high), int(c.estimate_rows))
 
 
 def trace(estimator: SavedModel) -> tuple[Point, ...]:

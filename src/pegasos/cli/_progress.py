@@ -69,7 +69,9 @@ class Progress:
                 print(f"pegasos: {remark}", file=self._stream, flush=True)
         self._draw()
 
-    def fitting(self, rows: int, tol: float, max_iter: int | None, max_time: float | None, unit: str = "rows") -> None:
+    def fitting(
+        self, rows: int, tol: float, max_iter: float | None, max_time: float | None, unit: str = "rows"
+    ) -> None:
         """A fit of so many rows begins, with these limits; ``unit``: what they are called."""
         self._rows, self._tol, self._limits = rows, tol, (None if max_iter is None else float(max_iter), max_time)
         self._unit = unit

@@ -122,8 +122,9 @@ def _solver(add: Add) -> None:
     add(
         "--max-iter",
         metavar="N",
-        type=kind.count,
-        help="stop after N epochs (default 1000; with --kernel: N steps, no limit)",
+        type=kind.iterations,
+        help="stop after N epochs (default 1000; with pegasos, norma and sgd 0.25, say, too; with --kernel: N steps, "
+        "no limit)",
     )
     add("--max-time", metavar="SECONDS", type=kind.positive, help="stop after so many seconds of training")
     add(

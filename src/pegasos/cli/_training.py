@@ -245,7 +245,8 @@ class Training(ABC, Generic[Model]):
                 print(_say.evaluation(test))
             print(f"model: {args.model}")
         if self.interrupted:
-            gap = f"relative gap {certificate.relative_gap:.2e}"
+            estimated = certificate.estimate is not None
+            gap = certificate.state if estimated else f"relative gap {certificate.relative_gap:.2e}"
             print(f"pegasos: interrupted; the model so far ({gap}) is saved in {args.model}", file=sys.stderr)
             return int(args.signals.code)
         if args.signals.pending:
@@ -253,7 +254,9 @@ class Training(ABC, Generic[Model]):
             return int(args.signals.code)
         if not args.quiet and self.advice is not None:
             print(f"pegasos: {self._in_options(self.advice)}", file=sys.stderr)
-        return OK if certificate.converged or certificate.goal_reached else NOT_CONVERGED
+        # Who asks for an estimate has forgone the certificate.
+        done = certificate.converged or certificate.goal_reached or certificate.estimate is not None
+        return OK if done else NOT_CONVERGED
 
     def _in_options(self, message: str) -> str:
         """A message that names parameters of estimators, in the words of the command line."""

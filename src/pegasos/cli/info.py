@@ -82,6 +82,9 @@ def _certificate(model: SavedModel) -> Facts:
         facts |= {"converged": certificate.converged, "reason": certificate.reason}
         if certificate.goal_reached:
             facts["goal reached"] = True
+        if (estimate := _describe.estimate(certificate)) is not None:
+            facts |= {"objective estimated": estimate.value, "95 % confidence": [estimate.low, estimate.high]}
+            facts["rows estimated from"] = estimate.rows
         if certificate.restricted_gap is not None:
             facts["restricted gap"] = _describe.finite(certificate.restricted_gap)
         facts |= {"epochs": float(certificate.epochs), "seconds": float(certificate.seconds)}

@@ -207,7 +207,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         solver: AnySolver[Any, M],
         tell: Callable[[Checkpoint, M], Checkpoint],
         *,
-        max_iter: int | None = None,
+        max_iter: float | None = None,
         max_steps: int | None = None,
         look: Callable[[M], None] | None = None,
         first: FirstIterate | None = None,
@@ -217,7 +217,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         ``tell`` completes what the callback is told by what the fitted attributes would be. ``look`` is shown the best
         model of every checkpoint. ``first`` is where a stochastic sub-gradient method is to begin.
         """
-        options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps)
+        partial = None if max_iter is None or max_iter == int(max_iter) else float(max_iter)
+        options = Options(self._intercept_word, self._seed(), float(self.tol), max_steps, partial)
         file = None
         if self.checkpoint is not None:
             same = fingerprint(problem, solver, intercept=options.intercept, seed=options.seed, tol=options.tol)
@@ -271,12 +272,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, *, reset: bool, private: bool = False) -> tuple[Matrix, Examples]:
         """Validated X and the borrowed rows; ``private``: copied, if they are sparse."""
-        threads = thread_count(self.n_jobs)
-        if isinstance(X, Dataset):
-            self._check_columns(X, reset=reset)
-            return X.X, examples(X.X, threads=threads, on_disk=True, private=private)
-        X = self._floats(X, reset=reset)
-        return X, examples(X, threads=threads, private=private)
+        on_disk, X = isinstance(X, Dataset), self._unchecked(X, reset=reset)
+        return X, examples(X, threads=thread_count(self.n_jobs), on_disk=on_disk, private=private)
+
+    def _unchecked(self, X: Any, *, reset: bool) -> Matrix:
+        """X as a matrix of the right columns, whose entries are not looked at yet."""
+        if not isinstance(X, Dataset):
+            return self._floats(X, reset=reset)
+        self._check_columns(X, reset=reset)
+        return X.X
 
     def _floats(self, X: Any, *, reset: bool, order: str | None = "C") -> Matrix:
         """X as numbers, of the right number and names of columns; its entries are not looked at yet."""

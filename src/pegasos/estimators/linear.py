@@ -9,6 +9,7 @@ import numpy as np
 
 from pegasos import losses
 from pegasos.estimators.base import all_or_nothing, class_probabilities
+from pegasos.estimators.drawn import Drawn
 from pegasos.estimators.linear_model import LinearModel
 from pegasos.estimators.targets import Classifier, Encoded, Regressor, has_probabilities
 from pegasos.fit.loop import Callback
@@ -46,8 +47,9 @@ class LinearSVC(Classifier, LinearModel):
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
         fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.
-    max_iter : int, default=1000
-        Stop after so many epochs (passes over the rows, or iterations of comparable cost).
+    max_iter : int or float, default=1000
+        Stop after so many epochs (passes over the rows, or iterations of comparable cost). The solvers "pegasos",
+        "norma" and "sgd" can stop within an epoch: 0.25 is a quarter of one. Steps are counted by their ``max_steps``.
     max_time : float, default=None
         Stop after so many seconds.
     fit_intercept : bool, default=True
@@ -130,7 +132,7 @@ class LinearSVC(Classifier, LinearModel):
         loss: str | Loss = "hinge",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
-        max_iter: int = 1000,
+        max_iter: float = 1000,
         max_time: float | None = None,
         fit_intercept: bool = True,
         intercept: str = "unregularized",
@@ -222,10 +224,13 @@ class LinearSVC(Classifier, LinearModel):
         """
         self._check_parameters()
         loss = self._loss()
-        y, sample_weight = unpack(X, y, sample_weight)
-        X, data = self._rows(X, reset=True)
-        encoded = self._encoded(X, y)
-        self._solve(self._classes_problem(data, loss, encoded, sample_weight), coef_init, intercept_init)
+        given = self._input(X, y, sample_weight)
+        encoded = self._encoded(given.X, given.y, first=given.first)
+        self._solve(
+            self._classes_problem(given.data, loss, encoded, given.sample_weight, given.drawn),
+            coef_init,
+            intercept_init,
+        )
         self.classes_ = encoded.classes
         return self
 
@@ -259,12 +264,14 @@ class LinearSVC(Classifier, LinearModel):
         self.classes_ = known
         return self
 
-    def _classes_problem(self, data: Examples, loss: Loss, y: Encoded, sample_weight: Any) -> LinearProblem:
+    def _classes_problem(
+        self, data: Examples, loss: Loss, y: Encoded, sample_weight: Any, drawn: Drawn | None = None
+    ) -> LinearProblem:
         """The problem of rows with these labels: two classes are ±1, unless they are scored jointly."""
         weight = row_weights(sample_weight, None if y.factors is None else y.factors[y.codes], data.m)
         if len(y.classes) == 2 and loss.kind != "joint":
-            return self._problem(data, loss, 2.0 * y.codes - 1.0, 1, weight)
-        return self._problem(data, loss, np.ascontiguousarray(y.codes), len(y.classes), weight)
+            return self._problem(data, loss, 2.0 * y.codes - 1.0, 1, weight, drawn)
+        return self._problem(data, loss, np.ascontiguousarray(y.codes), len(y.classes), weight, drawn)
 
     def _as_attributes(self, W: Array, b: Array) -> tuple[Array, Array]:
         if len(W) == 2:  # two classes scored jointly: what counts is the difference
@@ -354,7 +361,7 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         loss: str | Loss = "epsilon_insensitive",
         solver: str | Solver = "auto",
         tol: float = 1e-3,
-        max_iter: int = 1000,
+        max_iter: float = 1000,
         max_time: float | None = None,
         fit_intercept: bool = True,
         intercept: str = "unregularized",
@@ -410,10 +417,10 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
         """
         self._check_parameters()
         loss = self._loss()
-        y, sample_weight = unpack(X, y, sample_weight)
-        X, data = self._rows(X, reset=True)
-        weight = row_weights(sample_weight, None, data.m)
-        self._solve(self._problem(data, loss, real_targets(X, y), 1, weight), coef_init, intercept_init)
+        given = self._input(X, y, sample_weight)
+        weight = row_weights(given.sample_weight, None, given.data.m)
+        target = real_targets(given.X, given.y, given.first)
+        self._solve(self._problem(given.data, loss, target, 1, weight, given.drawn), coef_init, intercept_init)
         return self
 
     @all_or_nothing

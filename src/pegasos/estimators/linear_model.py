@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
+from numbers import Integral, Real
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from pegasos import solvers
 from pegasos.estimators.base import Estimator
+from pegasos.estimators.drawn import Drawn, drawn_rows, sampled, vouched_for
 from pegasos.estimators.first_iterate import FirstIterate
 from pegasos.estimators.partial_fit import Stream
 from pegasos.fit.certificate import Certificate
@@ -23,9 +25,13 @@ from pegasos.fit.trace import Checkpoint
 from pegasos.losses import LOSSES, Loss
 from pegasos.problems.base import Point
 from pegasos.problems.linear import LinearProblem, Weights
-from pegasos.rows.dataset import Dataset
-from pegasos.rows.views import Array, Examples, check_weights, scores
+from pegasos.rows.dataset import Dataset, unpack
+from pegasos.rows.taken import taken
+from pegasos.rows.views import Array, Examples, check_weights, examples, row_weights, scores
 from pegasos.solvers import Solver
+from pegasos.solvers.linear.horizon import all_rows
+from pegasos.solvers.linear.subgradient import SubgradientSolver
+from pegasos.util.arrays import Matrix
 from pegasos.util.fields import State
 from pegasos.util.memory import check_weights_fit
 from pegasos.util.threads import thread_count
@@ -41,13 +47,28 @@ class LastFit(TypedDict):
     b: Array
 
 
+class Input(NamedTuple):
+    """What a fit is given: rows, checked, with their targets and weights, which are not; all rows, or those drawn."""
+
+    X: Matrix
+    data: Examples
+    y: Any
+    sample_weight: Any
+    drawn: Drawn | None = None
+
+    @property
+    def first(self) -> int | Array:
+        """What users call the rows: the number of the first, or of each."""
+        return 0 if self.drawn is None else self.drawn.rows
+
+
 class LinearModel(Estimator):
     """Base of the linear estimators; not public."""
 
     _objects = MappingProxyType({"solver": solvers.SOLVERS, "loss": LOSSES})
 
     solver: str | Solver
-    max_iter: int
+    max_iter: float
     warm_start: bool
     dual: bool | Literal["auto"]
 
@@ -64,17 +85,64 @@ class LinearModel(Estimator):
         self._check_flags("warm_start")
         if not isinstance(self.dual, bool | np.bool_) and not (isinstance(self.dual, str) and self.dual == "auto"):
             raise ValueError(f"dual={self.dual!r} must be True, False or 'auto' (and changes nothing: solver decides)")
-        self._check_number("max_iter", low=1, strict=False, whole=True)
+        self._check_max_iter(solvers.resolve(self.solver))
         self._check_intercept()
-        solvers.resolve(self.solver)
+
+    def _check_max_iter(self, solver: Solver) -> None:
+        """Refuse parts of an epoch where a solver has none."""
+        value = self.max_iter
+        fraction = isinstance(value, Real) and not isinstance(value, Integral) and 0 < float(value) < np.inf
+        if fraction and solver.partial_epochs:
+            return
+        try:
+            self._check_number("max_iter", low=1, strict=False, whole=True)
+        except ValueError as error:
+            why = f": solver {solver.name!r} has no partial epochs; pegasos, norma and sgd have" if fraction else ""
+            raise ValueError(f"{error}{why}") from None
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
-    def _problem(self, data: Examples, loss: Loss, target: Array, outputs: int, weight: Array | None) -> LinearProblem:
-        check_weights_fit(data.array, outputs, solvers.resolve(self.solver).numbers_per_weight(outputs))
-        total = float(data.m if weight is None else weight.sum())
+    def _input(self, X: Any, y: Any, sample_weight: Any) -> Input:
+        """Rows, targets and weights of a fit, the rows checked: all of them, or the few that it asks for."""
+        threads, matrix = thread_count(self.n_jobs), self._unchecked(X, reset=True)
+        if (found := self._drawn(matrix) if vouched_for(X) else None) is None:
+            y, sample_weight = unpack(X, y, sample_weight)
+            return Input(matrix, examples(matrix, threads=threads, on_disk=isinstance(X, Dataset)), y, sample_weight)
+        rows, visits = found
+        y, sample_weight = unpack(X, y, sample_weight, rows)
+        m = int(matrix.shape[0])
+        weight = row_weights(sample_weight, None, m)
+        drawn = Drawn(rows, visits, m, float(m if weight is None else weight.sum()))
+        data = examples(taken(matrix, rows), threads=threads, first=rows)
+        return Input(data.array, data, y, None if weight is None else weight[rows], drawn)
+
+    def _drawn(self, X: Matrix) -> tuple[Array, int] | None:
+        """The few rows that a fit needs, and how many of them are visits; None: it needs all."""
+        solver = solvers.resolve(self.solver)
+        if not isinstance(solver, SubgradientSolver) or solver.estimate is None:
+            return None
+        # Class weights ask for all labels, and what may go on from here, with a higher limit say, for all rows.
+        if self.warm_start or self.checkpoint is not None or getattr(self, "class_weight", None) is not None:
+            return None
+        return drawn_rows(X, solver, float(self.max_iter), self._seed())
+
+    def _problem(
+        self,
+        data: Examples,
+        loss: Loss,
+        target: Array,
+        outputs: int,
+        weight: Array | None,
+        drawn: Drawn | None = None,
+    ) -> LinearProblem:
+        """The problem of these rows; ``drawn``: as which they were drawn from all rows, if they were."""
+        solver = solvers.resolve(self.solver)
+        check_weights_fit(data.array, outputs, solver.numbers_per_weight(outputs))
+        total = float(data.m if weight is None else weight.sum()) if drawn is None else drawn.total
         lam = self._lam(total)
-        return LinearProblem(
+        if drawn is not None and weight is None and drawn.total != drawn.all_rows:
+            weight = np.ones(data.m)  # which is not the mean weight of all rows
+        problem = LinearProblem(
             examples=data,
             loss=loss,
             target=target,
@@ -85,6 +153,8 @@ class LinearModel(Estimator):
             feature=float(self.intercept_scaling),
             threads=thread_count(self.n_jobs),
         )
+        count = solver.estimate if isinstance(solver, SubgradientSolver) else None
+        return problem if count is None else sampled(problem, drawn, int(count), self._seed())
 
     def _solve(self, problem: LinearProblem, coef_init: Any = None, intercept_init: Any = None) -> None:
         """Fit the model to a problem."""
@@ -98,17 +168,18 @@ class LinearModel(Estimator):
             coef, intercept = self._as_attributes(model.W.copy(), model.b.copy())
             return replace(checkpoint, coef=coef, intercept=np.atleast_1d(intercept))
 
-        result = self._run(problem, solver, tell, max_iter=int(self.max_iter), first=first)
-        if not np.isfinite(result.certificate.primal):  # it is finite only if all weights are
+        result = self._run(problem, solver, tell, max_iter=float(self.max_iter), first=first)
+        c = result.certificate
+        if not np.isfinite(c.primal):  # it is finite only if all weights are
             assert result.model.W is not None
             check_weights(result.model.W, result.model.b)
-        asked_for = ("interrupted", "stopped by the callback")
-        if not result.certificate.converged and result.certificate.reason not in asked_for:
-            warnings.warn(self._advice(problem, result.certificate), ConvergenceWarning, stacklevel=4)
+        asked_for = c.goal_reached or c.estimate is not None or c.reason in ("interrupted", "stopped by the callback")
+        if not (c.converged or asked_for):
+            warnings.warn(self._advice(problem, c), ConvergenceWarning, stacklevel=4)
         self._remember(result, solver, problem)
         self.lam_ = problem.lam
-        self.n_iter_ = int(np.ceil(result.certificate.epochs))
-        self._stream = Stream(problem.lam, problem.examples.m)
+        self.n_iter_ = int(np.ceil(c.epochs))
+        self._stream = Stream(problem.lam, all_rows(problem))
         assert result.model.W is not None
         self.coef_, self.intercept_ = self._as_attributes(result.model.W, result.model.b)
 

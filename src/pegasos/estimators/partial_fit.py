@@ -179,6 +179,8 @@ def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | S
     solver = None if given is None else solvers.resolve(given)
     if not isinstance(solver, Pegasos | Norma | SGD):
         return DEFAULT[loss.kind == "regression"]
+    if solver.max_steps is not None or solver.estimate is not None:
+        raise ValueError("partial_fit makes one epoch over its rows: max_steps and estimate of the solver are for fit")
     if solver.output == "random":
         raise ValueError(
             "partial_fit cannot tell which of two random iterates is better, since their rows are gone: set output to "

@@ -35,13 +35,14 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     class_weight: Any
     classes_: Array
 
-    def _encoded(self, X: Any, y: Any, known: Array | None = None) -> Encoded:
-        """Labels, checked: of classes that are ``known``, or whichever there are."""
-        labels = class_labels(X, y)
+    def _encoded(self, X: Any, y: Any, known: Array | None = None, first: int | Array = 0) -> Encoded:
+        """Labels, checked: of classes that are ``known``, or whichever there are; ``first``: see ``class_labels``."""
+        labels = class_labels(X, y, first)
         classes, codes = encode_labels(labels) if known is None else (known, class_codes(labels, known))
         if len(classes) < 2:
             name = type(self).__name__
-            raise ValueError(f"{name} needs 2 or more classes, but y has one class only: {classes.tolist()[0]!r}")
+            where = "y has" if isinstance(first, int) else f"the {len(labels)} rows drawn from y have"
+            raise ValueError(f"{name} needs 2 or more classes, but {where} one class only: {classes.tolist()[0]!r}")
         return Encoded(classes, codes, class_factors(self.class_weight, classes, labels))
 
     def _declared(self, classes: Any) -> Array:

@@ -57,6 +57,13 @@ class Certificate:
     restricted_gap : float or None
         For solvers that restrict the weights (:class:`~pegasos.solvers.Nystroem`): by how much at most the returned
         weights are above the best ones that satisfy the restriction. None for all others.
+    estimate : float or None
+        Where the fit looked at some rows only (``Pegasos(estimate=...)``): what P(w, b) is about. It is no bound of
+        anything, and nothing is certified then: ``primal`` is +inf, ``dual`` −inf, ``converged`` False.
+    estimate_low, estimate_high : float or None
+        The 95 % confidence interval of the estimate.
+    estimate_rows : int or None
+        The rows it is a mean over.
 
     Examples
     --------
@@ -78,15 +85,27 @@ class Certificate:
     dual_per_class: tuple[float, ...] = _per_class()
     goal_reached: bool = False
     restricted_gap: float | None = None
+    estimate: float | None = None
+    estimate_low: float | None = None
+    estimate_high: float | None = None
+    estimate_rows: int | None = None
 
     @property
     def state(self) -> str:
         """In a few words, what was reached."""
+        if self.estimate is not None:
+            return "not certified"
         if self.converged:
             return "converged"
         return "the solver's own goal was reached, a gap of tol was not" if self.goal_reached else "not converged"
 
     def __str__(self) -> str:
+        if self.estimate is not None:
+            return (
+                f"{self.state} ({self.reason}): the objective is estimated as {self.estimate:.6g}, between "
+                f"{self.estimate_low:.6g} and {self.estimate_high:.6g} with 95 % confidence, from {self.estimate_rows} "
+                f"rows drawn at random; {self.epochs:.3g} epochs, {self.seconds:.3f} s"
+            )
         restricted = "" if self.restricted_gap is None else f", gap of the restricted problem {self.restricted_gap:.2e}"
         return (
             f"{self.state} ({self.reason}): primal {self.primal:.6g}, dual {self.dual:.6g}, "

@@ -26,13 +26,15 @@ ROUNDING_REACHED = "stalled: as close as float64 allows"
 class Options:
     """What a fit asks of every engine: how the bias is learnt, the seed, and where it is to stop.
 
-    ``max_steps`` limits the steps on each part of a problem that is solved part after part; None: no limit.
+    ``max_steps`` limits the steps on each part of a problem that is solved part after part; ``max_epochs`` is a limit
+    that lies within an epoch, where the solver has such. None: no limit.
     """
 
     intercept: str = "unregularized"
     seed: int = 0
     tol: float = 0.0
     max_steps: int | None = None
+    max_epochs: float | None = None
 
 
 class Engine(Generic[M]):

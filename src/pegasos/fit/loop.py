@@ -40,7 +40,7 @@ class Limits:
     """When to stop: at relative gap ``tol``, or after so many epochs or seconds."""
 
     tol: float
-    max_iter: int | None = None
+    max_iter: float | None = None
     max_time: float | None = None
 
 
@@ -202,6 +202,8 @@ class _Loop(Generic[M]):
                 f"{checkpoint.epochs:9.2f}  {checkpoint.seconds:9.3f}  {checkpoint.primal:13.7g}  "
                 f"{checkpoint.dual:13.7g}  {checkpoint.relative_gap:13.3e}"
             )
+            if (found := bounds.sampled) is not None:
+                self._say(f"objective estimated as {found.value:.7g} ({found.low:.7g} … {found.high:.7g})")
         if self.watch.callback is not None and self.watch.callback(checkpoint, best.model):
             return "stopped by the callback"
         small_enough = "gap <= tol * primal" if small.all() else "the objective is zero but for rounding"
@@ -315,6 +317,7 @@ class _Loop(Generic[M]):
     def result(self, reason: str) -> Result[M]:
         last, best = self.trace[-1], self.best
         assert best is not None
+        value, low, high, rows = self.bounds.sampled or (None, None, None, None)
         certificate = Certificate(
             primal=last.primal,
             dual=last.dual,
@@ -328,5 +331,9 @@ class _Loop(Generic[M]):
             dual_per_class=cast(tuple[float, ...], self.dual),
             goal_reached=not self.converged and reason in self.engine.goals,
             restricted_gap=self.engine.restricted_gap,
+            estimate=value,
+            estimate_low=low,
+            estimate_high=high,
+            estimate_rows=rows,
         )
         return Result(best.model, self.duals, certificate, self.trace, self.engine)

@@ -44,13 +44,23 @@ class Point(NamedTuple, Generic[M]):
     separate: bool = False
 
 
+class Estimate(NamedTuple):
+    """What an objective is about: a mean over ``rows`` rows drawn at random, and its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+
+
 @dataclass(frozen=True)
 class Bounds(Generic[M]):
     """What one certification found: primal and dual value of each part, and the model with the bias that was judged.
 
     ``scores`` of all rows, where they were computed. Of kernel machines also the dual value that is a bound only if the
     kernel is positive semi-definite (``formal``), and the largest error seen in scores that the solver proposed.
-    ``estimate``: where an oracle is not exact, and the objective unknown, what it is at least.
+    ``estimate``: where an oracle is not exact, and the objective unknown, what it is at least. ``sampled``: where it is
+    unknown because only some rows were looked at, an estimate of the sum over all parts.
     """
 
     primal: Array
@@ -60,6 +70,7 @@ class Bounds(Generic[M]):
     formal: Array | None = None
     score_error: Array | None = None
     estimate: Array | None = None
+    sampled: Estimate | None = None
 
     @property
     def gap(self) -> Array:

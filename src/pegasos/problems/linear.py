@@ -138,11 +138,7 @@ class LinearProblem:
     @cached_property
     def signs(self) -> Array:
         """The targets of all parts of a problem that is not joint: (rows × parts)."""
-        if self.target.dtype == np.float64:
-            return self.target[:, None]
-        signs = np.full((self.examples.m, self.outputs), -1.0)
-        signs[np.arange(self.examples.m), self.target] = 1.0
-        return signs
+        return signs_of(self.target, self.outputs)
 
     def entrywise(self, function: _OfRows, A: Array) -> Array:
         """A function of the loss, of numbers and targets, at (rows × parts) numbers."""
@@ -170,6 +166,19 @@ class LinearProblem:
         """What each row is multiplied by in W(u)."""
         unit = self.lam * self.total
         return np.ascontiguousarray(u / unit if self.weight is None else u * (self.c / unit)[:, None])
+
+    def losses_of(self, rows: Array, W: Array, b: Array) -> Array:
+        """c_i ℓ_i at W x_i + b for each of some rows, summed over the parts."""
+        Z, target = self.examples.rows.scores(W, b, self.threads, rows), self.target[rows]
+        if self.joint:
+            losses = self.core.value(Z, target)
+        else:
+            losses = self.core.value(Z.ravel(), signs_of(target, self.outputs).ravel()).reshape(Z.shape).sum(axis=1)
+        return np.asarray(losses if self.weight is None else self.weight[rows] * losses)
+
+    def preference(self, model: Weights) -> float:
+        """The objective by which the better of two models is chosen."""
+        return float(self.certify(Point(model)).primal.sum())
 
     def mean_losses(self, Z: Array) -> Array:
         """(1/M) Σ c_i ℓ_i at the scores Z, for each part."""
@@ -353,6 +362,15 @@ def _refuse_contradiction(primal: Array, dual: Array) -> None:
             f"the lower bound {dual[k]:.9g} is above the objective {primal[k]:.9g}: the functions of the CustomLoss "
             "contradict each other; slope must be the derivative of value, and value convex"
         )
+
+
+def signs_of(target: Array, outputs: int) -> Array:
+    """Targets of one output as they are, class indices as ±1 for each output: (rows × outputs)."""
+    if target.dtype == np.float64:
+        return target[:, None]
+    signs = np.full((len(target), outputs), -1.0)
+    signs[np.arange(len(target)), target] = 1.0
+    return signs
 
 
 def best_biases(problem: LinearProblem, Z: Array) -> Array:

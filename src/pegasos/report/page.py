@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pegasos.report import convergence
 from pegasos.report.markup import Child, Markup, join, tag
-from pegasos.report.record import Confusion, Entities, EntityCount, Evaluation, Run, TopFeatures, Weight
+from pegasos.report.record import Confusion, Entities, EntityCount, Estimate, Evaluation, Run, TopFeatures, Weight
 from pegasos.util.numbers import duration, number, percent, whole
 
 _MOST_CLASSES = 24  # a confusion table of more would not be read
@@ -94,7 +94,8 @@ def _comparison(runs: Sequence[Run]) -> Markup:
     for i, run in enumerate(runs):
         c = run.certificate
         name = join(_swatch(i), tag("a", run.name, href=f"#run{i}"))
-        bounds = number(run.model.lam), number(c.primal, 6), number(c.relative_gap, 3)
+        objective = number(c.primal, 6) if c.estimate is None else f"≈ {number(c.estimate.value, 3)}"
+        bounds = number(run.model.lam), objective, number(c.relative_gap, 3)
         numbers = _numbers(*bounds, f"{c.epochs:.1f}", duration(c.seconds))
         metrics = _numbers(*(_metric(run.test, metric) for metric in shown))
         solver = tag("td", str(run.model.parameters.get("solver")))
@@ -109,6 +110,8 @@ def _swatch(i: int) -> Markup:
 
 def _state(run: Run) -> Markup:
     c = run.certificate
+    if c.estimate is not None:
+        return tag("span", "not certified", class_="bad")
     good = c.converged or c.goal_reached
     state = "converged" if c.converged else "the solver's own goal was reached" if good else "not converged"
     return tag("span", state, class_="good" if good else "bad")
@@ -167,6 +170,8 @@ def _details(run: Run, level: int) -> Markup:
 
 def _certificate(run: Run, level: int) -> Markup:
     c = run.certificate
+    if c.estimate is not None:
+        return _estimate(run, c.estimate, level)
     says = (
         "No weights have a lower objective than the lower bound, whatever the solver did. "
         "Both numbers were recomputed in double precision from the rows."
@@ -184,6 +189,24 @@ def _certificate(run: Run, level: int) -> Markup:
         facts.append(("kernel evaluations", whole(run.kernel.evaluations)))
     outcome = tag("p", _state(run), f" – {c.reason}")
     return _section("Certificate", outcome, _cards(facts), tag("p", says, class_="note"), level=level)
+
+
+def _estimate(run: Run, found: Estimate, level: int) -> Markup:
+    """What stands in place of a certificate where not all rows were looked at."""
+    c = run.certificate
+    says = (
+        "An estimate, and no bound: a mean over rows drawn at random, with Student's interval. How far the weights are "
+        "from the optimum is not known."
+    )
+    facts = [
+        ("objective P, estimated", number(found.value, 7)),
+        ("95 % confidence interval", f"{number(found.low, 5)} … {number(found.high, 5)}"),
+        ("rows it is a mean over", whole(found.rows)),
+        ("epochs", f"{c.epochs:.3g}"),
+        ("training time", duration(c.seconds)),
+    ]
+    outcome = tag("p", _state(run), f" – {c.reason}")
+    return _section("Estimate", outcome, _cards(facts), tag("p", says, class_="note"), level=level)
 
 
 def _evaluation(heading: str, evaluation: Evaluation | None, level: int, *, brief: bool) -> Markup | None:

@@ -91,6 +91,20 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What the objective is about: a mean over some rows, with its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.value <= self.high:
+            raise ValueError("low, value and high of an estimate must be in this order")
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The certificate."""
 
@@ -104,6 +118,7 @@ class Outcome:
     seconds: float
     goal_reached: bool = False
     restricted_gap: float | None = None
+    estimate: Estimate | None = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_consistent_length
 
-from pegasos.rows.views import in_memory, is_sparse, stored_arrays
+from pegasos.rows.labels import one_column
+from pegasos.rows.views import in_memory, is_sparse, numbered, stored_arrays
 from pegasos.util.arrays import CSR, Array, DType, Matrix, first_true
 
 #: Entries of the pieces in which rows on disk are scored.
@@ -90,15 +92,21 @@ class Dataset:
     @cached_property
     def y(self) -> Array | None:
         """The targets: a memory map of numbers, or an array of labels; None where there are none."""
-        if self.classes is None or self.targets is None:
-            return self.targets
-        codes = in_memory(self.targets, "y")
-        if (row := first_true((codes < 0) | (codes >= len(self.classes)))) is not None:
+        return self.targets if self.classes is None or self.targets is None else self._targets_of(None)
+
+    def _targets_of(self, rows: Array | None) -> Array:
+        """A copy of the targets, or labels, of some rows; None: of all."""
+        assert self.targets is not None
+        found = in_memory(self.targets, "y", rows)
+        if self.classes is None:
+            return found
+        if (row := first_true((found < 0) | (found >= len(self.classes)))) is not None:
+            number = numbered(0 if rows is None else rows, row)
             raise ValueError(
-                f"{self.folder}: y.npy has {codes[row]} at row {row}, but 'classes' has {len(self.classes)} labels; "
+                f"{self.folder}: y.npy has {found[row]} at row {number}, but 'classes' has {len(self.classes)} labels; "
                 "convert the source again"
             )
-        labels: Array = np.asarray(self.classes)[codes]
+        labels: Array = np.asarray(self.classes)[found]
         return labels
 
     def __len__(self) -> int:
@@ -173,10 +181,10 @@ def mapped_csr(values: Array, indices: Array, indptr: Array, shape: tuple[int, i
     return X
 
 
-def unpack(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Targets and weights for ``X``: a dataset brings its own."""
+def unpack(X: Any, y: Any, sample_weight: Any, rows: Array | None = None) -> tuple[Any, Any]:
+    """Targets and weights for ``X``: a dataset brings its own. ``rows``: the targets of these rows alone."""
     if not isinstance(X, Dataset):
-        return y, sample_weight
+        return y if rows is None else targets_of(X, y, rows), sample_weight
     if y is not None:
         raise ValueError("a Dataset brings its targets; leave y out, or pass dataset.X and other targets")
     X.check_files()
@@ -186,4 +194,13 @@ def unpack(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
         if sample_weight is not None:
             raise ValueError("the Dataset has weights of its own; leave sample_weight out, or pass dataset.X")
         sample_weight = in_memory(X.sample_weight, "sample_weight")
-    return X.y if X.classes is not None else in_memory(X.targets, "y"), sample_weight
+    all_labels = rows is None and X.classes is not None  # which are kept
+    return X.y if all_labels else X._targets_of(rows), sample_weight
+
+
+def targets_of(X: Any, y: Any, rows: Array) -> Any:
+    """The targets of some rows of ``X``; those of other rows are not looked at. A list stays one."""
+    if isinstance(y, list | tuple):
+        check_consistent_length(X, y)
+        return [y[row] for row in rows.tolist()]
+    return np.asarray(one_column(X, y))[rows]

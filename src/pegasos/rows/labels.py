@@ -10,24 +10,25 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from pegasos.rows.views import numbered
 from pegasos.util.arrays import Array, first_not_finite, first_true
 
 
-def class_labels(X: object, y: object) -> Array:
-    """Checked class labels."""
-    given, y = y, _one_column(X, y)
+def class_labels(X: object, y: object, first: int | Array = 0) -> Array:
+    """Checked class labels; ``first``: the number of the first row, or of each."""
+    given, y = y, one_column(X, y)
     if y.dtype.kind == "O":
-        check_objects(y, "y")
+        check_objects(y, "y", first)
     elif y.dtype.kind == "U" and isinstance(given, list | tuple):  # NumPy has made words of what was none
-        check_objects(given, "y")
+        check_objects(given, "y", first)
     if y.dtype.kind == "f":
-        _check_finite(y)
+        _check_finite(y, first)
     if y.dtype.kind not in "iub" and not (y.dtype.kind == "f" and np.all(y == np.rint(y))):
         check_classification_targets(y)
     return y
 
 
-def _one_column(X: object, y: object) -> Array:
+def one_column(X: object, y: object) -> Array:
     """Targets, as many as rows of X.
 
     scikit-learn's checks of the shape, which take longer than a small fit, are only for what is no plain array yet.
@@ -40,23 +41,27 @@ def _one_column(X: object, y: object) -> Array:
     return column
 
 
-def _check_finite(y: Array) -> None:
+def _check_finite(y: Array, first: int | Array) -> None:
     if (row := first_not_finite(y)) is not None:
-        raise ValueError(f"Input y contains {'NaN' if np.isnan(y[row]) else 'infinity'} at row {row}")
+        what = "NaN" if np.isnan(y[row]) else "infinity"
+        raise ValueError(f"Input y contains {what} at row {numbered(first, row)}")
 
 
-def check_objects(labels: Sequence[object] | Array, name: str) -> None:
+def check_objects(labels: Sequence[object] | Array, name: str, first: int | Array = 0) -> None:
     """Refuse labels that are missing, or that cannot be put in order: text among numbers."""
-    first = None
+    seen = None
     for row, label in enumerate(labels):
+        number = numbered(first, row)
         if label is None or type(label).__name__ in ("NAType", "NaTType") or _is_nan(label):
-            raise ValueError(f"Input {name} contains NaN at row {row}: a label is missing. Drop it, or give it a name.")
-        text = isinstance(label, str | bytes)
-        if first is None:
-            first = text, row
-        elif text != first[0]:
             raise ValueError(
-                f"{name} mixes text and other labels: {labels[first[1]]!r} at row {first[1]}, {label!r} at row {row}. "
+                f"Input {name} contains NaN at row {number}: a label is missing. Drop it, or give it a name."
+            )
+        text = isinstance(label, str | bytes)
+        if seen is None:
+            seen = text, label, number
+        elif text != seen[0]:
+            raise ValueError(
+                f"{name} mixes text and other labels: {seen[1]!r} at row {seen[2]}, {label!r} at row {number}. "
                 "Make them of one type."
             )
 
@@ -74,14 +79,14 @@ def class_codes(labels: Array, classes: Array) -> Array:
     return codes.astype(np.int32)
 
 
-def real_targets(X: object, y: object) -> Array:
-    """Checked real targets, float64."""
-    y = _one_column(X, y)
+def real_targets(X: object, y: object, first: int | Array = 0) -> Array:
+    """Checked real targets, float64; ``first``: the number of the first row, or of each."""
+    y = one_column(X, y)
     try:
         target: Array = np.array(y, dtype=np.float64)  # a copy: what a callback does to it must not matter
     except (TypeError, ValueError) as error:
         raise ValueError(f"y must be numbers for regression: {error}") from None
-    _check_finite(target)
+    _check_finite(target, first)
     return target
 
 

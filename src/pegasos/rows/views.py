@@ -7,6 +7,8 @@ matrices of float32 or float64 with int32 or int64 indices. Everything else is c
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -78,9 +80,15 @@ def stored_arrays(X: Matrix) -> tuple[Array, ...]:
 
 
 def examples(
-    X: Matrix, *, threads: int = 1, name: str = "X", first: int = 0, on_disk: bool = False, private: bool = False
+    X: Matrix,
+    *,
+    threads: int = 1,
+    name: str = "X",
+    first: int | Array = 0,
+    on_disk: bool = False,
+    private: bool = False,
 ) -> Examples:
-    """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first`` is the number of its first row.
+    """Check ``X`` (2-D array or CSR of floats) and borrow its rows; ``first``: the number of its first row, or of each.
 
     ``private``: copy sparse rows before, for what goes on to use them with SciPy, which trusts indices.
     Raises ValueError naming the row and column of the first NaN or infinity, of an index outside the matrix, or of a
@@ -90,11 +98,19 @@ def examples(
         X = _copied(X, name)
     X, rows, norms = canonical(X, threads=threads, name=name, first=first)
     if (row := first_not_finite(norms)) is not None:
-        raise ValueError(f"{name} row {first + row} is so large that its squared norm overflows; scale the features")
+        number = numbered(first, row)
+        raise ValueError(f"{name} row {number} is so large that its squared norm overflows; scale the features")
     return Examples(X, rows, norms, on_disk)
 
 
-def canonical(X: Matrix, *, threads: int = 1, name: str = "X", first: int = 0) -> tuple[Matrix, _core.Rows, Array]:
+def numbered(first: int | Array, row: int) -> int:
+    """What the user calls row ``row`` of rows whose first has the number ``first``, or which have these numbers."""
+    return int(first[row]) if isinstance(first, np.ndarray) else first + row
+
+
+def canonical(
+    X: Matrix, *, threads: int = 1, name: str = "X", first: int | Array = 0
+) -> tuple[Matrix, _core.Rows, Array]:
     """``X`` with its columns in order and none named twice (a copy, if need be), its rows, and ‖x_i‖².
 
     Refuses what :func:`examples` refuses, save that ‖x_i‖² may overflow.
@@ -153,13 +169,19 @@ def is_mapped(array: object) -> bool:
     return isinstance(array, mmap.mmap)
 
 
-def in_memory(array: Array, name: str) -> Array:
-    """A private copy of an array that may lie in a mapped file; ValueError if the file is cut short meanwhile."""
-    guard = _core.MappedGuard(array) if is_mapped(array) else None
-    copy = np.array(array)
-    if guard is not None and guard.torn:
+@contextmanager
+def unbroken(name: str, *arrays: Array) -> Iterator[None]:
+    """While inside, arrays that may lie in mapped files can be read; ValueError if a file is cut short meanwhile."""
+    guards = [_core.MappedGuard(array) for array in arrays if is_mapped(array)]
+    yield
+    if any(guard.torn for guard in guards):
         raise ValueError(f"the file that {name} is mapped from was cut short while it was read")
-    return copy
+
+
+def in_memory(array: Array, name: str, chosen: Array | None = None) -> Array:
+    """A private copy of an array that may lie in a mapped file, or of the entries or rows ``chosen`` from it."""
+    with unbroken(name, array):
+        return np.array(array) if chosen is None else np.asarray(array)[chosen]
 
 
 def _copied(X: CSR, name: str) -> CSR:
@@ -181,18 +203,18 @@ def csr_arrays(X: CSR) -> tuple[Array, Array, Array]:
     return np.ascontiguousarray(X.data), np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
 
 
-def _refuse(X: Matrix, found: _core.Inspection, name: str, first: int) -> None:
+def _refuse(X: Matrix, found: _core.Inspection, name: str, first: int | Array) -> None:
     if (row := found.bad_pointer_row) >= 0:
-        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {first + row}")
+        raise ValueError(f"{name} is not a valid CSR matrix: indptr is wrong at row {numbered(first, row)}")
     if (row := found.bad_index_row) >= 0:
         raise ValueError(
-            f"{name} is not a valid CSR matrix: row {first + row} has column index {found.bad_index}, "
+            f"{name} is not a valid CSR matrix: row {numbered(first, row)} has column index {found.bad_index}, "
             f"outside 0 … {X.shape[1] - 1}"
         )
     if (row := found.bad_value_row) >= 0:
-        col = found.bad_value_col
+        col, number = found.bad_value_col, numbered(first, row)
         what = "NaN" if np.isnan(X[row, col]) else "infinity"
-        raise ValueError(f"Input {name} contains {what} at row {first + row}, column {col}. Impute or drop it first.")
+        raise ValueError(f"Input {name} contains {what} at row {number}, column {col}. Impute or drop it first.")
 
 
 def check_weights(W: Array, b: Array) -> None:

@@ -54,6 +54,8 @@ class Solver:
     losses: ClassVar[Which] = Which(lambda loss: True)
     #: Whether it can minimise a loss of the user's own, which is known by functions of arrays.
     own_losses: ClassVar[bool] = False
+    #: Whether it can stop within an epoch, so that ``max_iter`` may be a fraction.
+    partial_epochs: ClassVar[bool] = False
 
     def check(self, problem: LinearProblem, intercept: str) -> None:
         """Raise ValueError if this solver cannot solve ``problem`` with this intercept."""

@@ -324,6 +324,7 @@ class KernelPegasos(KernelSolver):
     def check(self, problem: KernelProblem, intercept: str) -> None:
         super().check(problem, intercept)
         self.options.kernel_sampling()
+        self.options.check_whole("a kernel")
 
     def engine(self, problem: KernelProblem, given: Options) -> Engine[Coefficients]:
         options = self.options

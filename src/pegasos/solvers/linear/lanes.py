@@ -69,16 +69,19 @@ class LaneGroups(Generic[S]):
         """Passes over the rows, of the group that has done most."""
         return max(s.epochs for s in self.solvers)
 
-    def advance(self) -> bool:
-        """A chunk of rows for every solver that is in the middle of an epoch; True when all have ended theirs."""
-        working = self.working
+    def advance(self, most: int | None = None) -> bool:
+        """A chunk of rows for every solver that is in the middle of an epoch; True when all have ended theirs.
+
+        ``most``: rows at most, but that a step is made as a whole.
+        """
+        rows, working = min(self.rows_a_call, most or self.rows_a_call), self.working
         behind = [s for s in working if not s.epoch_ended] or working
         if self.threads > 1 and len(behind) > 1:
             with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(lambda s: s.advance(self.rows_a_call), behind))
+                list(pool.map(lambda s: s.advance(rows), behind))
         else:
             for solver in behind:
-                solver.advance(self.rows_a_call)
+                solver.advance(rows)
         return self.ended
 
     @property

@@ -15,6 +15,7 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.batches import Batch
 from pegasos.rows.views import Array
 from pegasos.solvers.linear.engine import LinearEngine, check_after
+from pegasos.solvers.linear.horizon import Horizon, StepLimit
 from pegasos.util.fields import Numbers, State, as_state, saved
 from pegasos.util.random import uniform
 
@@ -34,7 +35,7 @@ COUNTS = ("epoch", "at", "steps", "draws", "next0", "next1", "begin", "next_begi
 MAX_EXACT = 2.0**53
 
 
-class OwnStepsEngine(LinearEngine):
+class OwnStepsEngine(StepLimit, LinearEngine):
     """A call makes some steps, up to the end of the epoch."""
 
     #: ``output`` says which iterate is wanted.
@@ -56,11 +57,12 @@ class OwnStepsEngine(LinearEngine):
         whole_batches: bool,
         sampling: str,
         radius: float,
+        horizon: Horizon,
     ) -> None:
         assert whole_batches, "streams have no losses of a user's own"
         self.problem, self.output, self.seed, self.schedule, self.rate = problem, output, seed, schedule, rate
         self.t0, self.sampling, self.radius = t0, sampling, radius
-        self.batch_size = min(batch_size, problem.examples.m)
+        self.batch_size, self.horizon = min(batch_size, problem.examples.m), horizon
         self.bias_rate = bias_rate if bias == "subgradient" else 0.0
         self.B = problem.feature if problem.bias == "feature" else 0.0
         K, m, n = problem.outputs, problem.examples.m, problem.examples.n
@@ -103,12 +105,20 @@ class OwnStepsEngine(LinearEngine):
         omega = self.t0 + self.visits
         return (1.0 / (self.problem.lam * omega) if omega > 0 else 0.0) * self.pi
 
+    @property
+    def steps_made(self) -> int:
+        return self.counts["steps"]
+
     def advance(self) -> None:
-        n = self.counts
+        n, left = self.counts, self.rows_left
+        steps = min(STEPS_PER_CALL, max(1, ROWS_PER_CALL // self.batch_size))
+        if left is not None:
+            steps = min(steps, -(-left // self.batch_size))
+        if steps <= 0:  # all that was asked for may have been done in an earlier fit
+            return
         if self.ended:
             n["epoch"], n["at"] = n["epoch"] + 1, 0
             self.order = self._epoch_order()
-        steps = min(STEPS_PER_CALL, max(1, ROWS_PER_CALL // self.batch_size))
         for _ in range(steps):
             self._step(self.order[n["at"] : n["at"] + self.batch_size])
             if self.ended:
@@ -184,7 +194,7 @@ class OwnStepsEngine(LinearEngine):
             self.sums[1], self.sums[2] = self.sums[2], self.sums[0].copy()
 
     def due(self, tol: float) -> bool:
-        return self.ended and self.epochs >= self.next_check
+        return self.finished or (self.ended and self.epochs >= self.next_check)
 
     def learn(self, bounds: Bounds[Weights]) -> None:
         self.next_check = check_after(self.epochs)

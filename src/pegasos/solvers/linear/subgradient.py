@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from pegasos import _core
 from pegasos.fit.engine import Options
 from pegasos.losses import Loss
-from pegasos.problems.base import Bounds, M, Point, Problem
+from pegasos.problems.base import Bounds, M, Problem
 from pegasos.problems.linear import LinearProblem, Weights
+from pegasos.problems.sampled import SampledProblem
 from pegasos.rows.views import Array
 from pegasos.solvers.base import (
     BATCH_SAMPLINGS,
@@ -27,21 +28,26 @@ from pegasos.solvers.base import (
 )
 from pegasos.solvers.linear.bias_search import PegasosBiasSearch
 from pegasos.solvers.linear.engine import LinearEngine, check_after
+from pegasos.solvers.linear.horizon import Horizon, StepLimit, all_rows, visits_of
 from pegasos.solvers.linear.lanes import LaneEngine, LaneGroups, common_arguments
 from pegasos.solvers.linear.own_steps import OwnStepsEngine
 from pegasos.solvers.units import Units, units_of
 from pegasos.theory import projection_radius
+from pegasos.util.digests import LATER
 from pegasos.util.fields import State, saved
 
 
-class SubgradientEngine(LaneEngine[_core.Pegasos]):
+class SubgradientEngine(StepLimit, LaneEngine[_core.Pegasos]):
     """Pegasos, NORMA or SGD; see ``cpp/pegasos/linear/pegasos.hpp``."""
 
     #: ``output`` says which iterate is wanted.
     returns_last = True
 
-    def __init__(self, problem: LinearProblem, *, output: str, bias: str, seed: int, **options: Any) -> None:
+    def __init__(
+        self, problem: LinearProblem, *, output: str, bias: str, seed: int, horizon: Horizon, **options: Any
+    ) -> None:
         self.problem, self.output = problem, output
+        self.horizon, self.batch_size = horizon, min(int(options["batch_size"]), problem.examples.m)
         self.ended = False
         self.next_check = 1.0
         feature = problem.feature if problem.bias == "feature" else 0.0
@@ -76,6 +82,24 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
         for solver in self.lanes.solvers:
             solver.keep_scores()
 
+    @property
+    def visits(self) -> int:
+        """Rows visited so far."""
+        return round(self.lanes.epochs * self.problem.examples.m)
+
+    @property
+    def epochs(self) -> float:
+        return self.visits / all_rows(self.problem)
+
+    @property
+    def steps_made(self) -> int:
+        return int(self.lanes.solvers[0].steps)
+
+    def advance(self) -> None:
+        left = self.rows_left
+        if left is None or left > 0:  # all that was asked for may have been done in an earlier fit
+            self.ended = self.lanes.advance(left)
+
     def model(self) -> tuple[Array, Array]:
         if self.output != "random":
             return self.lanes.weights()
@@ -84,12 +108,14 @@ class SubgradientEngine(LaneEngine[_core.Pegasos]):
         for which in ("first_random", "second_random"):
             self.select(which)
             W, b = self.lanes.weights()
-            candidates.append((float(self.problem.certify(Point(Weights(W, b))).primal.sum()), W, b))
+            candidates.append((self.problem.preference(Weights(W, b)), W, b))
         _, W, b = min(candidates, key=lambda candidate: candidate[0])
         return W, b
 
     def due(self, tol: float) -> bool:
-        return self.ended and self.epochs >= self.next_check
+        if isinstance(self.problem, SampledProblem):  # an estimate on the way would say little
+            return self.finished
+        return self.finished or (self.ended and self.epochs >= self.next_check)
 
     def state(self) -> State:
         return super().state() | {"check": np.array([self.next_check])}
@@ -108,7 +134,10 @@ class SubgradientSolver(Solver):
     sampling: BatchSampling = "auto"
     projection: bool = False
     output: Output = "last"
+    max_steps: int | None = field(default=None, kw_only=True, metadata=LATER)
+    estimate: int | None = field(default=None, kw_only=True, metadata=LATER)
 
+    partial_epochs: ClassVar[bool] = True
     intercepts: ClassVar[tuple[str, ...]] = ("unregularized", "subgradient", "batch")
     schedule: ClassVar[str] = "pegasos"
     own_losses: ClassVar[bool] = True
@@ -118,9 +147,18 @@ class SubgradientSolver(Solver):
         check_word(self, "output", ("last", "average", "suffix", "random"))
         check_count(self, "batch_size")
         check_flag(self, "projection")
+        check_count(self, "max_steps", none=True)
+        check_count(self, "estimate", 2, none=True)
 
     def check(self, problem: LinearProblem, intercept: str) -> None:
         super().check(problem, intercept)
+        if problem.loss.own and self.estimate is not None:
+            raise ValueError("estimate is not for a CustomLoss: its certificate takes no longer than its check")
+        for name in ("max_steps", "estimate"):
+            if intercept == "search" and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is not for intercept='search', which makes many runs: set max_iter or max_time"
+                )
         if intercept == "batch":
             if problem.joint:
                 raise ValueError(f"intercept='batch' is not defined for the joint loss {problem.loss.name!r}")
@@ -160,9 +198,28 @@ class SubgradientSolver(Solver):
             bias_rate=units.step,
             batch_size=int(self.batch_size),
             whole_batches=whole,
-            sampling=row_order(self.sampling, problem),
+            sampling=self._order(problem),
             radius=self.radius(problem, problem.lam),
+            horizon=Horizon(
+                self.max_steps,
+                None if options.max_epochs is None else visits_of(options.max_epochs, all_rows(problem)),
+            ),
         )
+
+    def _order(self, problem: LinearProblem) -> str:
+        """The core's name for an epoch's order; taken out for their visits, the rows lie in that order."""
+        if isinstance(problem, SampledProblem):
+            return "given" if problem.visits is not None else self.drawn_sampling()
+        return row_order(self.sampling, problem)
+
+    def drawn_sampling(self) -> str:
+        """The core's name for an epoch's order where an estimate is asked for: independent draws, unless said so."""
+        return "iid" if self.sampling == "auto" else self.sampling
+
+    def visits(self, m: int, max_epochs: float) -> int:
+        """The rows that a fit to m rows visits at most, a multiple of the batch size."""
+        steps = -(-visits_of(max_epochs, m) // int(self.batch_size))
+        return int(self.batch_size) * (steps if self.max_steps is None else min(steps, int(self.max_steps)))
 
     def _rate(self, problem: LinearProblem) -> float:
         return 0.0
@@ -206,6 +263,17 @@ class Pegasos(SubgradientSolver):
     output : {"last", "average", "suffix", "random"}, default="last"
         The last iterate, the mean of all, the mean of the last half to three quarters of the epochs, or the better of
         two random ones (Lemma 3; not in ``partial_fit``).
+    max_steps : int, default=None
+        T: stop after so many steps in all, within an epoch if need be, and call that the goal. Of linear machines; for
+        kernel machines ``max_iter`` of the estimator counts steps. ``partial_fit`` makes an epoch and takes none.
+    estimate : int, default=None
+        Do not certify the weights at the end, which takes a pass over all rows, but estimate P(w, b) as its mean over
+        so many rows, drawn with the seed, with Student's 95 % confidence interval: ``certificate_.estimate``,
+        ``estimate_low``, ``estimate_high``. The regulariser is exact, and a bias stays as it was learnt. It is no
+        bound: a few rows of large loss, which none of the draws meets, are not seen. "auto" sampling then is "iid".
+        Of rows that the user vouches for (a :class:`~pegasos.io.Dataset`, or scikit-learn's
+        ``config_context(assume_finite=True)``) only those that are visited or judged by are looked at, and checked:
+        the run time of T steps does not depend on the number of rows. Linear machines only.
     t0 : float or "auto", default="auto"
         Added to the rows visited in the step size, as if so many steps had been taken before. "auto" is L·R²/λ with R²
         the mean squared norm of the rows (the largest, for smooth losses) and L the loss's smoothness (1 if it has
@@ -220,6 +288,18 @@ class Pegasos(SubgradientSolver):
     >>> model = LinearSVC(solver=Pegasos(batch_size=2), lam=0.1, max_iter=500, tol=0.1, random_state=0)
     >>> model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_.converged
     True
+
+    A fixed number of steps, whatever the number of rows:
+
+    >>> import numpy as np
+    >>> import sklearn
+    >>> X = np.random.default_rng(0).standard_normal((100_000, 20))
+    >>> y = np.sign(X[:, 0])
+    >>> model = LinearSVC(solver=Pegasos(max_steps=2_000, estimate=1_000), lam=1e-2)
+    >>> with sklearn.config_context(assume_finite=True):
+    ...     c = model.fit(X, y).certificate_
+    >>> c.reason, c.epochs, c.estimate_low < c.estimate < c.estimate_high
+    ('max_steps reached', 0.02, True)
     """
 
     t0: float | Literal["auto"] = "auto"
@@ -263,6 +343,12 @@ class Pegasos(SubgradientSolver):
         # Rows may be far longer than their mean, which matters to losses whose slope is not bounded.
         return max(loss.smoothness, 1.0) * (max(largest, 0.0) + B2) / lam
 
+    def check_whole(self, machine: str) -> None:
+        """Refuse what only fits to the rows of a linear machine have, since this one has ``machine``."""
+        for name in ("max_steps", "estimate"):
+            if (value := getattr(self, name)) is not None:
+                raise ValueError(f"Pegasos: {name}={value!r} has no meaning with {machine}; max_iter limits its work")
+
     def kernel_sampling(self) -> str:
         """The core's name for an epoch's order over the rows of a kernel machine."""
         return drawn_order(self, self.sampling, "a kernel")
@@ -276,7 +362,7 @@ class Norma(SubgradientSolver):
     ----------
     p : float, default=0.71
         The step size's factor, 0 < p < 1; 1/√2 is what the 2011 paper compares with.
-    batch_size, sampling, projection, output
+    batch_size, sampling, projection, output, max_steps, estimate
         As for :class:`Pegasos`.
 
     Examples
@@ -308,7 +394,7 @@ class SGD(SubgradientSolver):
     ----------
     eta : float, default=0.01
         The step size; ηλ < 1.
-    batch_size, sampling, projection, output
+    batch_size, sampling, projection, output, max_steps, estimate
         As for :class:`Pegasos`.
 
     Examples

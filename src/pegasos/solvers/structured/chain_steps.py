@@ -135,6 +135,7 @@ class ChainPegasos(ChainSolver):
 
     def check(self, problem: ChainProblem, intercept: str) -> None:
         super().check(problem, intercept)
+        self.options.check_whole("sequences")
         if self.options.output == "random":
             raise ValueError("Pegasos: output='random' is not offered for sequences; it can be last, average, suffix")
 

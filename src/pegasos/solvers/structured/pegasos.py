@@ -202,6 +202,7 @@ class OraclePegasos(OracleSolver):
 
     def check(self, problem: OracleProblem, intercept: str) -> None:
         drawn_order(self.options, self.options.sampling, "an oracle")
+        self.options.check_whole("an oracle")
         if self.options.projection and not problem.exact:
             raise ValueError(
                 "Pegasos: projection=True needs an exact oracle: the ball's radius comes from the objective"
