@@ -39,9 +39,9 @@ class LinearSVC(Classifier, LinearModel):
         "hinge", "squared_hinge", "smoothed_hinge", "log"; for all classes jointly "crammer_singer", "multinomial"; or
         an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``.
     solver : str or Solver, default="auto"
-        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", or an object of
-        :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
-        ``solver__batch_size``, say; those of the loss likewise.
+        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "norma", "sgd", "proximal", "dual_averaging",
+        "passive_aggressive", or an object of :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and
+        grid searches reach as ``solver__batch_size``, say; those of the loss likewise.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
         fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.

@@ -25,6 +25,7 @@ from pegasos.problems.linear import LinearProblem, Weights
 from pegasos.rows.dataset import Dataset
 from pegasos.rows.views import Array, Examples, check_weights, scores
 from pegasos.solvers import Solver
+from pegasos.solvers.linear.subgradient import SubgradientSolver
 from pegasos.util.fields import State
 from pegasos.util.memory import check_weights_fit
 from pegasos.util.threads import thread_count
@@ -138,8 +139,8 @@ class LinearModel(Estimator):
         if not self.warm_start:
             self._last_fit = None
             return
-        # Only the stochastic sub-gradient methods continue their steps; the others start from the dual point.
-        resumes = isinstance(solver, solvers.Pegasos | solvers.Norma | solvers.SGD)
+        # Only the stochastic methods continue their steps; the others start from the dual point.
+        resumes = isinstance(solver, SubgradientSolver | solvers.PassiveAggressive)
         self._last_fit = {
             "shape": (problem.examples.m, problem.examples.n, problem.outputs),
             "solver": solver,
