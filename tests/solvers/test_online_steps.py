@@ -322,3 +322,17 @@ def test_a_warm_start_goes_on_with_the_steps(solver):
     halves = LinearSVC(max_iter=3, warm_start=True, **settings).fit(X, y)
     assert not (halves.coef_ == whole.coef_).all()
     np.testing.assert_array_equal(halves.set_params(max_iter=6).fit(X, y).coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("output", ["auto", "average"])
+@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
+def test_a_stream_of_pieces(variant, output):
+    X, y, _ = separable()
+    solver = PassiveAggressive(C=0.3, variant=variant, sampling="fixed", output=output)
+    model = LinearSVC(solver=solver, fit_intercept=False, lam=0.1, random_state=0)
+    for first in range(0, 90, 30):
+        model.partial_fit(X[first : first + 30], y[first : first + 30], classes=[-1, 1])
+    order = np.concatenate([_core.epoch_order(30, "fixed", first, 0) + first for first in range(0, 90, 30)])
+    W, _ = online.passive_aggressive(X, y, order, variant=variant, C=0.3)
+    assert_allclose(model.coef_[0], W[-1] if output == "auto" else W[:-1].mean(axis=0), rtol=1e-9)
+    assert not model.certificate_.converged

@@ -399,8 +399,8 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
 
-        Unless ``solver`` is one of :class:`~pegasos.solvers.Pegasos`, ``Norma`` and ``SGD``, or their names, the
-        weights are the mean of the iterates of the last half to three quarters of the rows.
+        Unless ``solver`` is one of :class:`~pegasos.solvers.Pegasos`, ``Norma``, ``SGD`` and ``PassiveAggressive``, or
+        their names, the weights are the mean of the iterates of the last half to three quarters of the rows.
 
         Returns
         -------

@@ -26,7 +26,8 @@ class DualAveraging(SubgradientSolver):
 
         Σ_t f_t(w_t) − f_t(u) ≤ (γ√T/2)‖u‖² + ½ Σ_t ‖∇f_t(w_t)‖²/(λt + γ√(t − 1)),
 
-    so that a λ near zero does no harm. γ is best near G/‖w*‖, with G the longest of the gradients. The bounds on the
+    so that a λ near zero does no harm. γ is best near G/‖w*‖, with G the longest of the gradients. Losses without a
+    bounded slope (squared hinge, squared) need a γ above zero, as Pegasos needs a t0. The bounds on the
     optimum are those of :class:`Pegasos`: means of slopes over whole epochs. Nesterov (2009), Xiao (2010).
 
     Parameters

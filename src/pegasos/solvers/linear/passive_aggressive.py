@@ -11,6 +11,7 @@ from pegasos.fit.engine import Options
 from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.base import SAMPLINGS, Sampling, Solver, check_positive, check_word, row_order
 from pegasos.solvers.linear.subgradient import SubgradientEngine
+from pegasos.solvers.units import Units
 from pegasos.util.digests import LATER
 
 Variant = Literal["PA", "PA-I", "PA-II"]
@@ -79,6 +80,10 @@ class PassiveAggressive(Solver):
         return 13 if outputs == 1 else 7
 
     def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
+        return self.engine_with(problem, options, Units(), 0.0)
+
+    def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
+        """The same for a stream: steps depend on nothing that came before but the weights."""
         limit, added = step_limits(self.variant, self.C)
         return SubgradientEngine(
             problem,
@@ -87,9 +92,9 @@ class PassiveAggressive(Solver):
             seed=options.seed,
             schedule="relaxed" if added else "aggressive",
             rate=added or limit,
-            t0=0.0,
-            bias_start=0.0,
-            bias_rate=0.0,
+            t0=t0,
+            bias_start=units.start,
+            bias_rate=units.step,
             batch_size=1,
             sampling=row_order(self.sampling, problem),
             radius=0.0,
