@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from pegasos.fit.engine import Options
+from pegasos.losses import Which
 from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.base import SAMPLINGS, Sampling, Solver, check_positive, check_word, row_order
 from pegasos.solvers.linear.subgradient import SubgradientEngine
@@ -28,7 +29,7 @@ class PassiveAggressive(Solver):
     """Passive-aggressive steps: a comparison, which minimises no objective. λ has no part in it.
 
     A row whose loss ℓ is above zero moves the weights by τ g x, just far enough to end the loss where nothing stops it
-    (g = −ℓ′; for several classes with the Crammer–Singer loss, ‖gx‖² = 2‖x‖²):
+    (g = −ℓ′; with the Crammer–Singer loss ‖gx‖² = 2‖x‖²). It takes losses made of straight pieces.
 
         PA     τ = ℓ/‖gx‖²
         PA-I   τ = min(C, ℓ/‖gx‖²)
@@ -68,7 +69,8 @@ class PassiveAggressive(Solver):
     output: Literal["auto", "last", "average", "suffix"] = field(default="auto", metadata=LATER)
     name: ClassVar[str] = "passive_aggressive"
     intercepts: ClassVar[tuple[str, ...]] = ()
-    losses: ClassVar[tuple[str, ...]] = ("hinge", "crammer_singer", "epsilon_insensitive")
+    #: Made of straight pieces: a step along the slope ends the loss.
+    losses: ClassVar[Which] = Which(lambda loss: loss.piecewise_linear or (loss.kind == "joint" and not loss.smooth))
 
     def __post_init__(self) -> None:
         check_word(self, "sampling", SAMPLINGS)
