@@ -203,13 +203,15 @@ def fit(model):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_linear_solvers_accept_or_refuse_by_name(toy, solver):
     """Whoever accepts a loss has bounds of the optimum of its twin, too."""
-    model = estimator(toy, False, loss=toy.name, solver=solver)
+    free = "unregularized" in SOLVERS[solver].intercepts
+    how = {"solver": solver, "intercept": "unregularized" if free else "feature"}
+    model = estimator(toy, False, loss=toy.name, **how)
     if toy.name not in SOLVERS[solver].losses:
         with pytest.raises(ValueError, match=f"solver '{solver}' cannot minimise loss '{toy.name}'; it can "):
             fit(model)
         return
     bounds = fit(model).certificate_
-    twin = fit(estimator(toy, False, loss=TWINS[toy], solver=solver)).certificate_
+    twin = fit(estimator(toy, False, loss=TWINS[toy], **how)).certificate_
     assert bounds.dual <= twin.primal * (1 + 1e-9)
     assert twin.dual <= bounds.primal * (1 + 1e-9)
 
@@ -245,6 +247,7 @@ def test_who_accepts_what():
     assert able.pop("smoothed_newton") == {"another", "another_tube"}
     assert able.pop("cutting_plane") == scalar
     assert able.pop("lbfgs") == set()  # it needs to be told that a loss is smooth
+    assert able.pop("passive_aggressive") == {"another", "another_tube"}
     assert set(map(frozenset, able.values())) == {frozenset(everything)}
     assert kernel["smo"] == kernel["lasvm"] == {"another", "another_tube"}
     assert kernel["sbp"] == {"another"}

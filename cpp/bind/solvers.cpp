@@ -164,7 +164,11 @@ void register_solvers(nb::module_& m) {
                 const auto steps = meaning<Schedule>("schedule", schedule,
                                                      {{"pegasos", Schedule::pegasos},
                                                       {"norma", Schedule::norma},
-                                                      {"constant", Schedule::constant}});
+                                                      {"constant", Schedule::constant},
+                                                      {"proximal", Schedule::proximal},
+                                                      {"dual_averaging", Schedule::dual_averaging},
+                                                      {"aggressive", Schedule::aggressive},
+                                                      {"relaxed", Schedule::relaxed}});
                 const auto kind = meaning<PegasosBias>("bias", bias,
                                                        {{"none", PegasosBias::none},
                                                         {"subgradient", PegasosBias::subgradient},

@@ -13,7 +13,8 @@ from pegasos import SVC, experiments
 from pegasos.experiments import METHODS, Task
 
 OWN_SIZE = {"ramp"}  # whose size is what it is
-NEW_POINTS = {"cpsp", "reduced-set"}
+NEW_POINTS = {"cpsp", "csvm", "reduced-set"}
+ONLY_RBF = {*NEW_POINTS, "zhan-shen"}
 
 
 def moons(m=160, noise=0.25):
@@ -39,7 +40,7 @@ def test_results_are_expansions_within_the_limits(task, found, name):
     for result, limit in zip(found[name], [4, 25], strict=False):
         assert result.method == name
         if name not in OWN_SIZE:
-            assert 1 <= result.size <= (25 if name == "osuna-girosi" else limit)
+            assert 1 <= result.size <= (25 if name in ("osuna-girosi", "zhan-shen") else limit)
         vectors = result.vectors.toarray() if sparse.issparse(result.vectors) else result.vectors
         by_hand = rbf_kernel(X, vectors, gamma=1.0) @ result.coef + result.bias
         np.testing.assert_allclose(result.decision_function(X), by_hand, atol=1e-9)
@@ -54,7 +55,7 @@ def test_results_are_expansions_within_the_limits(task, found, name):
 @pytest.mark.parametrize("name", METHODS)
 def test_the_largest_machine_has_learnt(found, name):
     X, y = moons()
-    assert found[name][-1].score(X, y) > 0.75
+    assert found[name][-1].score(X, y) > (0.7 if name == "norma" else 0.75)  # of NORMA, 25 steps are left
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -115,6 +116,21 @@ def test_sizes_are_checked(task, name, sizes):
         ("forgetron", {"epochs": 0}),
         ("rbp", {"epochs": 1.5}),
         ("perceptron", {"epochs": True}),
+        ("passive-aggressive", {"variant": "PA-3"}),
+        ("passive-aggressive", {"C": 0}),
+        ("passive-aggressive", {"epochs": 0}),
+        ("norma", {"p": 1.0}),
+        ("norma", {"lam": -1}),
+        ("norma", {"nu": 2.0}),
+        ("norma", {"bias": 1}),
+        ("rsvm", {"C": 0}),
+        ("rsvm", {"tol": 0}),
+        ("rsvm", {"candidates": "some"}),
+        ("csvm", {"batch": 0}),
+        ("csvm", {"max_rounds": 0}),
+        ("csvm", {"tol": 0}),
+        ("zhan-shen", {"exclude": 1.0}),
+        ("zhan-shen", {"C": "1"}),
     ],
 )
 def test_parameters_are_checked(task, name, wrong):
@@ -123,14 +139,14 @@ def test_parameters_are_checked(task, name, wrong):
         METHODS[name](task, [3], **wrong)
 
 
-@pytest.mark.parametrize("name", sorted(NEW_POINTS))
+@pytest.mark.parametrize("name", sorted(ONLY_RBF))
 def test_new_points_need_rbf(name):
     X, y = moons()
     with pytest.raises(ValueError, match=r"needs kernel='rbf'.*'poly'"):
         METHODS[name](Task(X, y, kernel="poly"), [3])
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - NEW_POINTS))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - ONLY_RBF))
 @pytest.mark.parametrize("kernel", ["linear", "laplacian"])
 def test_other_kernels(name, kernel):
     X, y = moons(80)
@@ -147,7 +163,7 @@ def test_equal_rows(name):
         assert np.isfinite(result.decision_function(X)).all()
         if name in {"random", "spsvm", "reduced-set"}:
             assert result.size <= 4
-    assert result.score(X, y) == 1.0 or name in {"rbp", "forgetron", "osuna-girosi"}
+    assert result.score(X, y) == 1.0 or name in {"rbp", "forgetron", "osuna-girosi", "norma"}
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -155,7 +171,7 @@ def test_rows_that_cannot_be_told_apart(name):
     """Nothing is left but a bias, if that."""
     y = np.array([0, 1, 1, 0, 1] * 8)
     for X, kernel in [(np.zeros((40, 2)), "linear"), (np.ones((40, 2)), "rbf")]:
-        if kernel == "rbf" or name not in NEW_POINTS:
+        if kernel == "rbf" or name not in ONLY_RBF:
             for result in METHODS[name](Task(X, y, kernel=kernel, gamma=1.0), [3]):
                 assert np.isfinite(result.decision_function(X)).all()
 

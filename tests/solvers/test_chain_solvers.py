@@ -51,7 +51,7 @@ def follows(c, solver, epochs, *, seed=0, rtol=2e-5, **how):
     A passive-aggressive step makes its labelling as good as the right one: which is decoded next is left to rounding.
     """
     run = engine(c, solver, seed)
-    output = getattr(solver, "output", "average")
+    output = {"auto": "average"}.get(named := getattr(solver, "output", "auto"), named)
     for k, expected in enumerate(co.steps(c, epochs, seed=seed, **how)):
         run.advance()
         assert run.epochs == k + 1
@@ -130,7 +130,9 @@ def test_perceptron_and_passive_aggressive_steps(kind, seed):
     c = corpus(SIZES, seed=10 + seed, **kind)
     follows(c, AveragedPerceptron(), 6, seed=seed, rule="perceptron")
     for C in (0.01, 1.0, 100.0):
-        follows(c, PassiveAggressive(C=C), 6, seed=seed, rule="passive_aggressive", C=C)
+        for output in ("auto", "last", "suffix"):
+            follows(c, PassiveAggressive(C=C, output=output), 6, seed=seed, rule="passive_aggressive", C=C)
+    follows(c, PassiveAggressive(variant="PA"), 6, seed=seed, rule="passive_aggressive", C=np.inf)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])

@@ -13,7 +13,19 @@ from pegasos import _core, losses
 from pegasos.fit.engine import Options
 from pegasos.problems.base import Point
 from pegasos.problems.linear import Weights
-from pegasos.solvers import SDCA, SGD, SOLVERS, CuttingPlane, InteriorPoint, Norma, Pegasos, SmoothedNewton
+from pegasos.solvers import (
+    SDCA,
+    SGD,
+    SOLVERS,
+    CuttingPlane,
+    DualAveraging,
+    InteriorPoint,
+    Norma,
+    PassiveAggressive,
+    Pegasos,
+    Proximal,
+    SmoothedNewton,
+)
 
 SAMPLINGS = ("iid", "fixed", "permutation", "streams", "subset")
 TIGHT = {"rtol": 1e-12, "atol": 1e-12}
@@ -361,6 +373,12 @@ def engines():
     yield "pegasos-joint", Pegasos(), cs, "none", 3
     yield "norma", Norma(p=0.3), hinge, "none", None
     yield "sgd", SGD(eta=1.0), hinge, "none", None
+    yield "proximal", Proximal(output="average"), hinge, "none", None
+    yield "proximal-lanes", Proximal(batch_size=7), hinge, "feature", 11
+    yield "proximal-joint", Proximal(), cs, "none", 3
+    yield "dual-averaging", DualAveraging(gamma=0.3, projection=True, output="suffix"), hinge, "none", None
+    yield "passive-aggressive", PassiveAggressive(C=0.3), hinge, "none", None
+    yield "passive-aggressive-joint", PassiveAggressive(variant="PA-II", output="average"), cs, "feature", 3
     yield "sdca", SDCA(), hinge, "none", None
     yield "sdca-free", SDCA(), hinge, "unregularized", None
     yield "sdca-iid", SDCA(sampling="iid"), log, "feature", None

@@ -34,6 +34,7 @@ PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Wei
       g_(z_.size()),
       coef_(out_->lanes),
       norm_(out_->parts),
+      gain_(out_->lanes, 1.0),
       m_(rows.rows),
       n_(rows.cols),
       L_(out_->lanes) {
@@ -42,6 +43,7 @@ PegasosBase::PegasosBase(const RowsShape& rows, std::unique_ptr<Output> out, Wei
         lag_ = rows.weights<double>(L_), sum_.resize(v_.size()), window_sum_.resize(v_.size());
         next_window_sum_.resize(v_.size()), carried_.resize(L_), b_sum_.resize(3 * L_);
     }
+    if (!sums_) tau_.resize(L_), reach_.resize(L_);
     if (o_.random)
         for (auto& r : random_) r.resize(v_.size() + L_);
     new_epoch();
@@ -128,14 +130,13 @@ void PegasosBase::weights(double* W, double* b) const {
 // end with epochs or not. (Projections have shrunk older slopes, towards 0, which losses ≥ 0 have in their domain.)
 // Random draws are divided by the mean number of visits instead; what leaves the domain is clipped by the caller.
 void PegasosBase::duals(double* u, int64_t stride) const {
-    const bool pegasos = o_.schedule == Schedule::pegasos;
     const double m = double(m_);
     const std::vector<double> seen =
-        pegasos ? batches_.shares(window_visits_, visits()) : std::vector<double>(std::size_t(m_));
+        sums_ ? batches_.shares(window_visits_, visits()) : std::vector<double>(std::size_t(m_));
     for (int64_t i = 0; i < m_; ++i)
         for (int k = 0; k < outputs(); ++k) {
             const int64_t p = i * L_ + k;
-            u[i * stride + k] = !pegasos      ? o_.lam * m * pi_[k] * U_[p]
+            u[i * stride + k] = !sums_        ? o_.lam * m * pi_[k] * U_[p]
                                 : seen[i] > 0 ? pi_[k] * (U_[p] - window_[p]) * m / seen[i]
                                               : 0.0;
         }
@@ -146,6 +147,7 @@ void PegasosBase::fields(F& f) {
     f("v", v_), f("U", U_), f("window", window_), f("next_window", next_window_), f("pi", pi_), f("b", b_);
     f("norm", norm_), f("lag", lag_), f("sum", sum_), f("window_sum", window_sum_);
     f("next_window_sum", next_window_sum_), f("carried", carried_), f("b_sum", b_sum_);
+    if (o_.schedule == Schedule::proximal) f("tau", tau_);
     f("random0", random_[0]), f("random1", random_[1]), f("seen", seen_);
     f.scalar("epoch", epoch_), f.scalar("at", at_), f.scalar("steps", steps_);
     f.scalar("window_visits", window_visits_), f.scalar("next_window_visits", next_window_visits_);
@@ -215,7 +217,7 @@ void PegasosBase::new_epoch() {
 // What belongs to the epoch that has just ended; epochs() still counts it as its last row.
 void PegasosBase::finish_epoch() {
     if (o_.average) flush();
-    if (o_.radius > 0) recompute_norm();
+    if (tracks_) recompute_norm();
     const int64_t done = epoch_ + 1;
     if ((done & (done - 1)) == 0) {  // 1, 2, 4, 8, …: the window reaches back to the last but one of these
         window_.swap(next_window_), next_window_ = U_;

@@ -106,7 +106,8 @@ def _solver(add: Add) -> None:
         "--solver",
         metavar="SOLVER",
         default="auto",
-        help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, lbfgs, norma, sgd. "
+        help="auto (default), pegasos, sdca, smoothed_newton, interior_point, cutting_plane, lbfgs, norma, sgd, "
+        "proximal, dual_averaging, passive_aggressive. "
         "Parameters: pegasos:batch_size=64,projection=true. "
         "With --kernel: auto, smo, pegasos, sdca, lasvm, sbp, nystroem, newton, low_rank. "
         "With --format conll: auto, pegasos, block_frank_wolfe, cutting_plane, lbfgs, passive_aggressive, "

@@ -41,9 +41,9 @@ class LinearSVC(Classifier, LinearModel):
         an object of :mod:`pegasos.losses`, such as ``CrammerSinger(cost=...)``, or ``CustomLoss(value, slope)`` for one
         of your own.
     solver : str or Solver, default="auto"
-        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "lbfgs", "norma", "sgd", or an object
-        of :mod:`pegasos.solvers` with its own parameters, which ``set_params`` and grid searches reach as
-        ``solver__batch_size``, say; those of the loss likewise.
+        "auto", "pegasos", "sdca", "interior_point", "cutting_plane", "lbfgs", "norma", "sgd", "proximal",
+        "dual_averaging", "passive_aggressive", or an object of :mod:`pegasos.solvers` with its own parameters, which
+        ``set_params`` and grid searches reach as ``solver__batch_size``, say; those of the loss likewise.
     tol : float, default=1e-3
         Stop when the duality gap is at most ``tol`` times the objective (for every class). Float64 allows some 1e-13; a
         fit that is asked for less stops where nothing improves, and returns the best weights and bound it has seen.
@@ -427,8 +427,8 @@ verbose, callback, on_interrupt, checkpoint, checkpoint_every
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """One epoch of Pegasos over these rows, going on from earlier calls; see :meth:`LinearSVC.partial_fit`.
 
-        Unless ``solver`` is one of :class:`~pegasos.solvers.Pegasos`, ``Norma`` and ``SGD``, or their names, the
-        weights are the mean of the iterates of the last half to three quarters of the rows.
+        Unless ``solver`` is one of :class:`~pegasos.solvers.Pegasos`, ``Norma``, ``SGD`` and ``PassiveAggressive``, or
+        their names, the weights are the mean of the iterates of the last half to three quarters of the rows.
 
         Returns
         -------

@@ -211,8 +211,8 @@ class LinearModel(Estimator):
         if not self.warm_start:
             self._last_fit = None
             return
-        # Only the stochastic sub-gradient methods continue their steps; the others start from the dual point.
-        resumes = isinstance(solver, solvers.Pegasos | solvers.Norma | solvers.SGD)
+        # Only the stochastic methods continue their steps; the others start from the dual point.
+        resumes = isinstance(solver, SubgradientSolver | solvers.PassiveAggressive)
         self._last_fit = {
             "shape": (problem.examples.m, problem.examples.n, problem.outputs),
             "solver": solver,

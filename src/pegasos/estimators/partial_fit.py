@@ -17,7 +17,7 @@ from pegasos.losses import Loss
 from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array, check_weights
-from pegasos.solvers import SGD, Norma, Pegasos, Solver
+from pegasos.solvers import SGD, Norma, PassiveAggressive, Pegasos, Solver
 from pegasos.solvers.linear.subgradient import SubgradientEngine
 from pegasos.solvers.units import Seen, Units
 
@@ -174,10 +174,10 @@ def squared_feature(problem: LinearProblem | KernelProblem) -> float:
     return problem.feature**2 if problem.bias == "feature" else 0.0
 
 
-def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | SGD:
+def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | SGD | PassiveAggressive:
     """The solver that makes the steps: the user's, if it can go on from any weights."""
     solver = None if given is None else solvers.resolve(given)
-    if not isinstance(solver, Pegasos | Norma | SGD):
+    if not isinstance(solver, Pegasos | Norma | SGD | PassiveAggressive):
         return DEFAULT[loss.kind == "regression"]
     if solver.max_steps is not None or solver.estimate is not None:
         raise ValueError("partial_fit makes one epoch over its rows: max_steps and estimate of the solver are for fit")

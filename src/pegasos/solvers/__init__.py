@@ -18,8 +18,11 @@ from pegasos.solvers.kernel.sdca import KernelSDCA
 from pegasos.solvers.kernel.smo import SMO
 from pegasos.solvers.linear.auto import Auto
 from pegasos.solvers.linear.cutting_plane import CuttingPlane
+from pegasos.solvers.linear.dual_averaging import DualAveraging
 from pegasos.solvers.linear.interior_point import InteriorPoint
 from pegasos.solvers.linear.lbfgs import LBFGS
+from pegasos.solvers.linear.passive_aggressive import PassiveAggressive
+from pegasos.solvers.linear.proximal import Proximal
 from pegasos.solvers.linear.sdca import SDCA
 from pegasos.solvers.linear.smoothed_newton import SmoothedNewton
 from pegasos.solvers.linear.subgradient import SGD, Norma, Pegasos
@@ -36,7 +39,6 @@ from pegasos.solvers.structured.chain_steps import (
     ChainPassiveAggressive,
     ChainPegasos,
     ChainPerceptron,
-    PassiveAggressive,
 )
 from pegasos.solvers.structured.cutting_plane import OracleCuttingPlane
 from pegasos.solvers.structured.lbfgs import OracleLBFGS
@@ -56,6 +58,7 @@ __all__ = [
     "AveragedPerceptron",
     "BlockFrankWolfe",
     "CuttingPlane",
+    "DualAveraging",
     "InteriorPoint",
     "KernelSolver",
     "LowRankInteriorPoint",
@@ -65,6 +68,7 @@ __all__ = [
     "PassiveAggressive",
     "Pegasos",
     "PrimalNewton",
+    "Proximal",
     "SmoothedNewton",
     "Solver",
 ]
@@ -86,6 +90,9 @@ METHODS: dict[tuple[type[Any], Kind], type[Any]] = {
     (Pegasos, "linear"): Pegasos,
     (Norma, "linear"): Norma,
     (SGD, "linear"): SGD,
+    (Proximal, "linear"): Proximal,
+    (DualAveraging, "linear"): DualAveraging,
+    (PassiveAggressive, "linear"): PassiveAggressive,
     (SDCA, "linear"): SDCA,
     (CuttingPlane, "linear"): CuttingPlane,
     (InteriorPoint, "linear"): InteriorPoint,

@@ -1,4 +1,4 @@
-"""Kernel perceptrons in one loop: rows come one by one, a mistake adds a point, a budget takes one away.
+"""Kernel perceptrons and their like in one loop: rows come one by one, some add a point, a budget takes one away.
 
 The rows come in blocks whose kernel values against the points, and among themselves, are computed together; within a
 block scores are kept up to date mistake by mistake, so that the result is that of one row at a time.
@@ -6,11 +6,11 @@ block scores are kept up to date mistake by mistake, so that the result is that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pegasos.experiments.baselines.task import Task, count
+from pegasos.experiments.baselines.task import Expansion, Task, checked_sizes, count
 from pegasos.kernels.gram import provider
 from pegasos.rows.views import Array
 
@@ -18,8 +18,13 @@ from pegasos.rows.views import Array
 BLOCK_ROWS = 256
 
 
+def mistaken(row: int, margin: float) -> float:
+    """The perceptron's step: 1 for a mistake."""
+    return 0.0 if margin > 0 else 1.0
+
+
 class OnlineMachine:
-    """Points in the order of their mistakes, and their coefficients.
+    """Points in the order of their steps, and their coefficients.
 
     Parameters
     ----------
@@ -31,7 +36,11 @@ class OnlineMachine:
         Called with the machine when it has one point too many; says by what to scale all coefficients, and which
         point goes.
     on_mistake
-        Called after each mistake; a true answer ends the run.
+        Called after each step; a true answer ends the run.
+    step
+        The size of the coefficient that a row gets, 0 for none, by its number and its margin y f(x).
+    merge
+        Whether points that are the same row become one, between blocks.
     """
 
     def __init__(
@@ -40,10 +49,15 @@ class OnlineMachine:
         budget: int | None = None,
         forget: Callable[[OnlineMachine], tuple[float, int]] | None = None,
         on_mistake: Callable[[OnlineMachine], bool] | None = None,
+        *,
+        step: Callable[[int, float], float] = mistaken,
+        merge: bool = False,
     ) -> None:
         self.task, self.budget, self.forget, self.on_mistake = task, budget, forget, on_mistake
+        self.step, self.merge = step, merge
         self.kernel_rows = provider(task.X, task.kernel, 0, task.threads)
-        self.rows, self.coef = np.zeros(0, dtype=np.int64), np.zeros(0)
+        self.rows: Array = np.zeros(0, dtype=np.int64)
+        self.coef: Array = np.zeros(0)
         self.mistakes = 0
 
     def score(self, row: int) -> float:
@@ -58,17 +72,24 @@ class OnlineMachine:
                 return
 
     def _block(self, block: Array) -> bool:
+        if self.merge:
+            self.rows, back = np.unique(self.rows, return_inverse=True)
+            self.coef = np.bincount(back, weights=self.coef, minlength=len(self.rows))
         y, among = self.task.y, self._values(block, block)
         values = self._values(block, self.rows)
         scores = values.astype(np.float64) @ self.coef
-        columns: list[Array] = list(values.T)  # of each point, against the rows of the block
+        # Of each point, against the rows of the block: for its removal.
+        columns: list[Array] = [] if self.budget is None else list(values.T)
         for k, row in enumerate(block):
-            if y[row] * scores[k] > 0:
+            margin = float(y[row] * scores[k])
+            self.mistakes += not margin > 0
+            size = self.step(int(row), margin)
+            if size == 0:
                 continue
-            self.mistakes += 1
-            self.rows, self.coef = np.append(self.rows, row), np.append(self.coef, y[row])
+            coef = size * y[row]
+            self.rows, self.coef = np.append(self.rows, row), np.append(self.coef, coef)
             columns.append(among[k])
-            scores += y[row] * among[k]
+            scores += coef * among[k]
             if self.budget is not None and len(self.rows) > self.budget:
                 assert self.forget is not None
                 scale, at = self.forget(self)
@@ -81,6 +102,36 @@ class OnlineMachine:
 
     def _values(self, a: Array, b: Array) -> Array:
         return np.asarray(self.kernel_rows.block(a, b)[:, : len(b)])
+
+
+def grown(
+    task: Task,
+    method: str,
+    sizes: Sequence[int],
+    order: Array,
+    step: Callable[[int, float], float] = mistaken,
+    details: Callable[[], dict[str, object]] = dict,
+) -> list[Expansion]:
+    """The machine when it reaches each of the sizes, and the last one if it stays smaller; ``details`` of the step."""
+    sizes = checked_sizes(sizes)
+    found: list[Expansion] = []
+    seen: set[int] = set()
+
+    def snapshot(machine: OnlineMachine) -> Expansion:
+        return task.on_rows(method, machine.rows, machine.coef, 0.0, mistakes=machine.mistakes, **details())
+
+    def watch(machine: OnlineMachine) -> bool:
+        seen.add(int(machine.rows[-1]))
+        if len(seen) < sizes[len(found)]:
+            return False
+        found.append(snapshot(machine))
+        return len(found) == len(sizes)
+
+    machine = OnlineMachine(task, on_mistake=watch, step=step, merge=True)
+    machine.run(order)
+    if len(found) < len(sizes) and seen:
+        found.append(snapshot(machine))
+    return found
 
 
 def orders(m: int, epochs: int, random_state: int) -> Array:

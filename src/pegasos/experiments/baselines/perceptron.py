@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from pegasos.experiments.baselines.online import OnlineMachine, orders
-from pegasos.experiments.baselines.task import Expansion, Task, checked_sizes
+from pegasos.experiments.baselines.online import grown, orders
+from pegasos.experiments.baselines.task import Expansion, Task
 from pegasos.util.threads import with_one_blas_thread
 
 
@@ -48,23 +46,4 @@ def perceptron(task: Task, sizes: Sequence[int], *, epochs: int = 1, random_stat
     >>> [model.size <= limit for model, limit in zip(found, [5, 200])]
     [True, True]
     """
-    sizes = checked_sizes(sizes, task.m)
-    found: list[Expansion] = []
-    seen: set[int] = set()
-
-    def grown(machine: OnlineMachine) -> bool:
-        seen.add(int(machine.rows[-1]))
-        if len(seen) < sizes[len(found)]:
-            return False
-        found.append(_snapshot(task, machine))
-        return len(found) == len(sizes)
-
-    machine = OnlineMachine(task, on_mistake=grown)
-    machine.run(orders(task.m, epochs, random_state))
-    if len(found) < len(sizes) and machine.mistakes:
-        found.append(_snapshot(task, machine))
-    return found
-
-
-def _snapshot(task: Task, machine: OnlineMachine) -> Expansion:
-    return task.on_rows("perceptron", machine.rows, np.asarray(machine.coef), 0.0, mistakes=machine.mistakes)
+    return grown(task, "perceptron", sizes, orders(task.m, epochs, random_state))

@@ -17,7 +17,8 @@ from pegasos import _core
 from pegasos.fit.engine import Engine, Options
 from pegasos.problems.base import Bounds, Point
 from pegasos.problems.chain import ChainModel, ChainProblem, Labellings
-from pegasos.solvers.base import check_positive, check_word, drawn_order
+from pegasos.solvers.base import check_word, drawn_order
+from pegasos.solvers.linear.passive_aggressive import PassiveAggressive, step_limits
 from pegasos.solvers.linear.subgradient import Pegasos
 from pegasos.solvers.structured.chain_base import CHUNK_TOKENS, ChainSolver
 from pegasos.util.fields import MAX_FINITE, saved
@@ -195,37 +196,6 @@ class AveragedPerceptron:
 
 
 @dataclass(frozen=True)
-class PassiveAggressive:
-    """Passive-aggressive steps for sequences (PA-I): a comparison, which minimises no objective.
-
-    A sequence whose loss ℓ = max_y [cost − ⟨w, ψ(y)⟩] is above zero moves the weights by min(C, ℓ/‖ψ‖²) ψ, and the mean
-    of all iterates is returned. Crammer, Dekel, Keshet, Shalev-Shwartz & Singer (2006).
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        The largest step.
-    sampling : {"permutation", "fixed", "iid"}, default="permutation"
-        The order of the sequences in each epoch, as for :class:`Pegasos`.
-
-    Examples
-    --------
-    >>> from pegasos import PassiveAggressive, SequenceSVC
-    >>> X, y = [["a", "b"], ["b", "a"]], [["A", "B"], ["B", "A"]]
-    >>> SequenceSVC(solver=PassiveAggressive(C=0.5), max_iter=4, tol=1.0).fit(X, y).predict([["b", "b"]])
-    [['B', 'B']]
-    """
-
-    C: float = 1.0
-    sampling: str = "permutation"
-    name: ClassVar[str] = "passive_aggressive"
-
-    def __post_init__(self) -> None:
-        check_word(self, "sampling", ORDERS)
-        check_positive(self, "C")
-
-
-@dataclass(frozen=True)
 class ChainPerceptron(ChainSolver):
     """:class:`AveragedPerceptron` on linear chains."""
 
@@ -246,14 +216,20 @@ class ChainPassiveAggressive(ChainSolver):
     name: ClassVar[str] = "passive_aggressive"
     minimises: ClassVar[bool] = False
 
+    def check(self, problem: ChainProblem, intercept: str) -> None:
+        super().check(problem, intercept)
+        if self.options.variant == "PA-II":
+            raise ValueError("PassiveAggressive: variant='PA-II' is not offered for sequences; it can be PA-I or PA")
+
     def engine(self, problem: ChainProblem, options: Options) -> ChainStepsEngine:
         o = self.options
+        output = "average" if o.output == "auto" else o.output
         steps = _steps(
             problem,
             options,
             rule="passive_aggressive",
-            mean="all",
-            sampling=o.sampling,
-            aggressiveness=float(o.C),
+            mean=MEANS[output],
+            sampling=drawn_order(o, o.sampling, "sequences"),
+            aggressiveness=step_limits(o.variant, o.C)[0],
         )
-        return ChainStepsEngine(problem, steps, mean=True)
+        return ChainStepsEngine(problem, steps, mean=output != "last")
