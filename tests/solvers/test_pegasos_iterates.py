@@ -14,6 +14,7 @@ from pegasos.fit.engine import Options
 from pegasos.problems.base import Point
 from pegasos.problems.linear import Weights
 from pegasos.solvers import (
+    LBFGS,
     SDCA,
     SGD,
     SOLVERS,
@@ -395,6 +396,8 @@ def engines():
     yield "smoothed-newton-lanes", SmoothedNewton(), hinge, "feature", 3
     yield "newton", InteriorPoint(), log, "unregularized", None
     yield "newton-joint", InteriorPoint(), losses.Multinomial(), "unregularized", 3
+    yield "lbfgs", LBFGS(), log, "unregularized", None
+    yield "lbfgs-lanes", LBFGS(), losses.SquaredHinge(), "feature", 3
     yield "cutting-plane", CuttingPlane(max_planes=5), hinge, "unregularized", None
     yield "cutting-plane-lanes", CuttingPlane(), hinge, "feature", 3
 

@@ -18,7 +18,7 @@ from pegasos.problems.kernel import KernelProblem
 from pegasos.problems.linear import LinearProblem
 from pegasos.rows.views import Array, check_weights
 from pegasos.solvers import SGD, Norma, PassiveAggressive, Pegasos, Solver
-from pegasos.solvers.linear.subgradient import SubgradientEngine
+from pegasos.solvers.linear.subgradient import SubgradientEngine, SubgradientSolver
 from pegasos.solvers.units import Seen, Units
 
 #: What makes the steps unless a user says so. Rows beyond the margin leave classifiers alone, but every row pulls at a
@@ -114,7 +114,6 @@ class Stream(RowStream):
             problem, solver, lambda: problem.examples.squared_norms, problem.weight, problem.target
         )
         engine = solver.engine_with(problem, Options(intercept, seed + self.rows), units, t0 + self.rows, whole=False)
-        assert isinstance(engine, SubgradientEngine)
         if solver.output in MEANS:
             engine.select("average")
         if self.last is None:
@@ -179,7 +178,7 @@ def stream_solver(given: str | Solver | None, loss: Loss) -> Pegasos | Norma | S
     solver = None if given is None else solvers.resolve(given)
     if not isinstance(solver, Pegasos | Norma | SGD | PassiveAggressive):
         return DEFAULT[loss.kind == "regression"]
-    if solver.max_steps is not None or solver.estimate is not None:
+    if isinstance(solver, SubgradientSolver) and (solver.max_steps, solver.estimate) != (None, None):
         raise ValueError("partial_fit makes one epoch over its rows: max_steps and estimate of the solver are for fit")
     if solver.output == "random":
         raise ValueError(

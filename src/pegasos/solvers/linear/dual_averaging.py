@@ -47,6 +47,7 @@ class DualAveraging(SubgradientSolver):
 
     gamma: float = 0.0
     name: ClassVar[str] = "dual_averaging"
+    own_losses: ClassVar[bool] = False  # those steps are made in Python, and are of three kinds
     schedule: ClassVar[str] = "dual_averaging"
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from pegasos.fit.engine import Options
 from pegasos.losses import Which
 from pegasos.problems.linear import LinearProblem
 from pegasos.solvers.base import SAMPLINGS, Sampling, Solver, check_positive, check_word, row_order
+from pegasos.solvers.linear.horizon import Horizon
 from pegasos.solvers.linear.subgradient import SubgradientEngine
 from pegasos.solvers.units import Units
 from pegasos.util.digests import LATER
@@ -84,7 +85,9 @@ class PassiveAggressive(Solver):
     def engine(self, problem: LinearProblem, options: Options) -> SubgradientEngine:
         return self.engine_with(problem, options, Units(), 0.0)
 
-    def engine_with(self, problem: LinearProblem, options: Options, units: Units, t0: float) -> SubgradientEngine:
+    def engine_with(
+        self, problem: LinearProblem, options: Options, units: Units, t0: float, *, whole: bool = True
+    ) -> SubgradientEngine:
         """The same for a stream: steps depend on nothing that came before but the weights."""
         limit, added = step_limits(self.variant, self.C)
         return SubgradientEngine(
@@ -98,6 +101,8 @@ class PassiveAggressive(Solver):
             bias_start=units.start,
             bias_rate=units.step,
             batch_size=1,
+            whole_batches=whole,
             sampling=row_order(self.sampling, problem),
             radius=0.0,
+            horizon=Horizon(),
         )

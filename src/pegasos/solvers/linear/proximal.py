@@ -53,6 +53,7 @@ class Proximal(SubgradientSolver):
     projection: bool = True
     bound: float | Literal["auto"] = "auto"
     name: ClassVar[str] = "proximal"
+    own_losses: ClassVar[bool] = False  # those steps are made in Python, and are of three kinds
     schedule: ClassVar[str] = "proximal"
 
     def __post_init__(self) -> None:

@@ -175,36 +175,38 @@ class SubgradientSolver(Solver):
         return projection_radius(lam, float(problem.at_zero().max())) if self.projection else 0.0
 
     def engine(self, problem: LinearProblem, options: Options) -> LinearEngine:
-        return self.engine_with(problem, options, self.units(problem), self._t0(problem))
+        arguments = self._arguments(problem, options, self.units(problem), self._t0(problem), whole=True)
+        return OwnStepsEngine(problem, **arguments) if problem.loss.own else SubgradientEngine(problem, **arguments)
 
     def engine_with(
         self, problem: LinearProblem, options: Options, units: Units, t0: float, *, whole: bool = True
-    ) -> SubgradientEngine | OwnStepsEngine:
+    ) -> SubgradientEngine:
         """The same with steps of another size, as a stream has them, which knows more than these rows.
 
         ``whole``: every mini-batch has as many rows, and may end in the next epoch, which streams do not have.
         """
+        return SubgradientEngine(problem, **self._arguments(problem, options, units, t0, whole=whole))
+
+    def _arguments(
+        self, problem: LinearProblem, options: Options, units: Units, t0: float, *, whole: bool
+    ) -> dict[str, Any]:
         bias = {"unregularized": "subgradient"}.get(options.intercept, options.intercept)
-        make = OwnStepsEngine if problem.loss.own else SubgradientEngine
-        return make(
-            problem,
-            output=self.output,
-            bias=bias if bias in ("subgradient", "batch") else "none",
-            seed=options.seed,
-            schedule=self.schedule,
-            rate=self._rate(problem),
-            t0=t0,
-            bias_start=units.start,
-            bias_rate=units.step,
-            batch_size=int(self.batch_size),
-            whole_batches=whole,
-            sampling=self._order(problem),
-            radius=self.radius(problem, problem.lam),
-            horizon=Horizon(
-                self.max_steps,
-                None if options.max_epochs is None else visits_of(options.max_epochs, all_rows(problem)),
-            ),
-        )
+        visits = None if options.max_epochs is None else visits_of(options.max_epochs, all_rows(problem))
+        return {
+            "output": self.output,
+            "bias": bias if bias in ("subgradient", "batch") else "none",
+            "seed": options.seed,
+            "schedule": self.schedule,
+            "rate": self._rate(problem),
+            "t0": t0,
+            "bias_start": units.start,
+            "bias_rate": units.step,
+            "batch_size": int(self.batch_size),
+            "whole_batches": whole,
+            "sampling": self._order(problem),
+            "radius": self.radius(problem, problem.lam),
+            "horizon": Horizon(self.max_steps, visits),
+        }
 
     def _order(self, problem: LinearProblem) -> str:
         """The core's name for an epoch's order; taken out for their visits, the rows lie in that order."""
