@@ -10,6 +10,7 @@ import numpy as np
 import oracles as o
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 from pegasos import losses
 from pegasos.fit import loop
@@ -26,6 +27,13 @@ from pegasos.rows.views import examples
 # Nothing is written beside the sources, which may be read-only; what fails is printed so that it can be tried again.
 settings.register_profile("read-only", database=None, print_blob=True)
 settings.load_profile("read-only")
+
+
+@pytest.fixture
+def threads_that_do_not_wait():
+    """LIBSVM's threads wait for each other in loops, which takes minutes where others use the processor, too."""
+    with threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from pegasos.fit.trace import Trace
-from pegasos.rows.dataset import unpack
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array
 from pegasos.util.suggest import did_you_mean
 

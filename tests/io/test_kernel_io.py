@@ -25,6 +25,8 @@ from pegasos.io.models import container, native
 from pegasos.kernels.functions import NATIVE
 from pegasos.rows.dataset import mapped_csr
 
+pytestmark = pytest.mark.usefixtures("threads_that_do_not_wait")
+
 X, Y = load_iris(return_X_y=True)
 ORDER = np.random.default_rng(0).permutation(len(Y))
 X, Y = X[ORDER], Y[ORDER]

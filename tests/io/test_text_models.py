@@ -19,6 +19,8 @@ from pegasos import LinearSVC, LinearSVR, io
 from pegasos.losses import Huber, Loss
 
 MCSVM_CS = 4
+pytestmark = pytest.mark.usefixtures("threads_that_do_not_wait")
+
 DIGITS = load_digits(return_X_y=True)
 DIGITS = DIGITS[0] / 16, DIGITS[1]
 CANCER = load_breast_cancer(return_X_y=True)

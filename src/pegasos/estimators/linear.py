@@ -15,8 +15,8 @@ from pegasos.estimators.targets import Classifier, Encoded, Regressor, has_proba
 from pegasos.fit.loop import Callback
 from pegasos.losses import CrammerSinger, Loss
 from pegasos.problems.linear import LinearProblem
-from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import real_targets
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, Examples, row_weights
 from pegasos.solvers import Solver
 from pegasos.util.available import available_if

@@ -25,8 +25,9 @@ from pegasos.fit.trace import Checkpoint
 from pegasos.losses import LOSSES, Loss
 from pegasos.problems.base import Point
 from pegasos.problems.linear import LinearProblem, Weights
-from pegasos.rows.dataset import Dataset, unpack
+from pegasos.rows.dataset import Dataset
 from pegasos.rows.taken import taken
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, Examples, check_weights, examples, row_weights, scores
 from pegasos.solvers import Solver
 from pegasos.solvers.linear.horizon import all_rows

@@ -22,7 +22,7 @@ from pegasos.kernels.functions import Kernel, KernelFunction
 from pegasos.kernels.pairs import PairMachine
 from pegasos.losses import Loss
 from pegasos.problems.part import Part
-from pegasos.rows.dataset import unpack
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.arrays import Matrix

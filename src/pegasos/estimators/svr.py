@@ -14,8 +14,8 @@ from pegasos.fit.loop import Callback
 from pegasos.kernels.functions import KernelFunction
 from pegasos.losses import Loss
 from pegasos.problems.part import Part
-from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import real_targets
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.util.available import available_if

@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from pegasos import losses
 from pegasos.estimators.base import Estimator
 from pegasos.losses import Loss
-from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import check_objects, class_codes, class_factors, class_labels
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, encode_labels
 from pegasos.util.available import available_if
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pegasos.estimators.svc import SVC
 from pegasos.plots import SparsePathDisplay
-from pegasos.rows.dataset import unpack
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array
 from pegasos.sparse.pair_compression import pair_guarantee, refit_pairs
 from pegasos.sparse.preimage import as_rows

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from pegasos.estimators.svc import SVC
-from pegasos.rows.dataset import unpack
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, row_weights
 from pegasos.sparse.published import slant_loss
 

@@ -23,8 +23,8 @@ from pegasos.kernels.gram import NativeRows, Provider, SubsetRows, provider
 from pegasos.kernels.pairs import PairMachine, lines_of_pair
 from pegasos.losses import Hinge
 from pegasos.problems.pair_parts import PairParts
-from pegasos.rows.dataset import unpack
 from pegasos.rows.labels import class_labels
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, encode_labels, is_sparse, row_weights
 from pegasos.util.arrays import Matrix
 from pegasos.util.threads import thread_count

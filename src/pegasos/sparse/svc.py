@@ -14,9 +14,9 @@ from pegasos.estimators.base import all_or_nothing
 from pegasos.estimators.svc import SVC
 from pegasos.fit.loop import Callback
 from pegasos.kernels.functions import KernelFunction
-from pegasos.rows.dataset import unpack
 from pegasos.rows.duplicates import Merged, folds
 from pegasos.rows.labels import class_labels
+from pegasos.rows.targets import unpack
 from pegasos.rows.views import Array, encode_labels, row_weights
 from pegasos.solvers import KernelSolver, Solver
 from pegasos.sparse.compress import Move, Variant, check_move, check_parameters, sparsify
