@@ -14,7 +14,7 @@ infinite, and nothing is ever certified.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pegasos.problems.base import Bounds, Point
+from pegasos.problems.one_vector import OneVector
 from pegasos.problems.oracle import ROUNDING, CheckedOracle, Decoded, Plane
 from pegasos.problems.planes import ALL_ROWS, Planes, plane_arrays, planes_of
 from pegasos.util.arrays import Array, first_true
 from pegasos.util.digests import digest
-from pegasos.util.fields import MAX_FINITE, saved
 
 #: Rows decoded at a time in a pass over all of them: fewer where there are many weights, for psi may be dense.
 MOST_ROWS, LEAST_ROWS, MOST_ENTRIES = 256, 16, 1 << 22
@@ -44,17 +44,12 @@ class Cut(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OracleProblem:
+class OracleProblem(OneVector):
     """See the module's docstring. A model is the weights w; ``Point.duals`` are :class:`Planes`."""
 
     oracle: CheckedOracle
     lam: float
     weight: Array | None = None
-
-    @property
-    def n_parts(self) -> int:
-        """All rows share the weights."""
-        return 1
 
     @property
     def n_rows(self) -> int:
@@ -177,18 +172,6 @@ class OracleProblem:
                 f"labelling that it found before has {planes.loss[p] - score[p]:.6g} at the same weights. A decoder "
                 "that is approximate must say so with exact = False"
             )
-
-    def choose(self, first: Array, one: Array, other: Array) -> Array:
-        """One or the other."""
-        return one if bool(first[0]) else other
-
-    def arrays(self, model: Array) -> dict[str, Array]:
-        """The weights."""
-        return {"w": model}
-
-    def model_of(self, arrays: Mapping[str, Array]) -> Array:
-        """What ``arrays`` wrote."""
-        return saved(arrays, "w", (self.size,), low=-MAX_FINITE, high=MAX_FINITE)
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""

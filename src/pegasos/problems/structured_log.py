@@ -12,7 +12,6 @@ That needs of ℓ_i only that it is convex and that −ψ̄_i is its gradient.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -20,10 +19,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from pegasos.problems.base import Bounds, Point
+from pegasos.problems.one_vector import OneVector
 from pegasos.problems.structured import MOST_ROWS
 from pegasos.util.arrays import Array, first_true
 from pegasos.util.digests import digest
-from pegasos.util.fields import MAX_FINITE, saved
 
 #: How far a mean loss may lie below a tangent, relative to the terms: what an oracle's rounding leaves.
 ROUNDING = 1e-8
@@ -38,7 +37,7 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LogProblem:
+class LogProblem(OneVector):
     """See the module's docstring. A model is the weights w. ``oracle``: bound, with ``expect(w, rows, shares)``."""
 
     oracle: Any
@@ -50,11 +49,6 @@ class LogProblem:
     seen: list[Look] = field(default_factory=list, repr=False)
     #: The name of the loss, by which solvers know what they can do.
     loss: ClassVar[str] = "log"
-
-    @property
-    def n_parts(self) -> int:
-        """All rows share the weights."""
-        return 1
 
     @cached_property
     def shares(self) -> Array:
@@ -141,18 +135,6 @@ class LogProblem:
         entropy = found.loss + float(w @ found.psi)
         dual = entropy - 0.5 / self.lam * float(found.psi @ found.psi)
         return Bounds(np.array([primal]), np.array([dual if np.isfinite(dual) else -np.inf]), w)
-
-    def choose(self, first: Array, one: Array, other: Array) -> Array:
-        """One or the other."""
-        return one if bool(first[0]) else other
-
-    def arrays(self, model: Array) -> dict[str, Array]:
-        """The weights."""
-        return {"w": model}
-
-    def model_of(self, arrays: Mapping[str, Array]) -> Array:
-        """What ``arrays`` wrote."""
-        return saved(arrays, "w", (self.size,), low=-MAX_FINITE, high=MAX_FINITE)
 
     def digests(self) -> dict[str, str]:
         """What the problem is, in words and digests."""
