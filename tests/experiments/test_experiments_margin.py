@@ -53,7 +53,7 @@ def test_there_are_no_more_mistakes_than_the_square_of_the_norm(seed, m, C, bias
     kept = margins >= 0.999
     assert last.details["kept"] == kept.sum()
     assert (np.where(last.decision_function(X) > 0, 1.0, -1.0) == y)[kept].all()
-    assert 1 - last.score(X, y) <= np.mean(~kept)
+    assert 1 - last.score(X, y) <= np.mean(~kept) + 1e-12
 
 
 def test_it_is_the_perceptron_of_the_kept_rows():
