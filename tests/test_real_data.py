@@ -36,7 +36,10 @@ def test_accuracy(name):
     assert 100 * model.score(*get(name, "test")) == pytest.approx(percent, abs=1.0)
 
 
-@pytest.mark.parametrize(("name", "rows", "C"), [("a9a", 4000, 0.1), ("ijcnn1", 3000, 1.0), ("rcv1", 3000, 1.0)])
+@pytest.mark.parametrize(
+    ("name", "rows", "C"),
+    [("a9a", 4000, 0.1), ("ijcnn1", 3000, 1.0), pytest.param("rcv1", 3000, 1.0, marks=pytest.mark.slow)],
+)
 def test_hinge_optimum(name, rows, C):
     X, y = get(name, rows=rows)
     X = X.astype(np.float64)

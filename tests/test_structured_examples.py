@@ -78,6 +78,7 @@ def test_multiclass(example):
 # --- ranking ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.unsanitized
 def test_ranking_script(tmp_path):
     out = run("structured_ranking.py", cwd=tmp_path)

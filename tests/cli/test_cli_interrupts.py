@@ -113,7 +113,7 @@ def test_a_second_signal_does_not_wait_for_an_import(place, monkeypatch, interru
     assert "impatient" not in sys.modules
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("delay", [0.0, 0.1, *(pytest.param(s, marks=pytest.mark.slow) for s in (0.2, 0.3, 0.5))])
 def test_a_signal_at_the_beginning_ends_the_command(data, place, delay):
     # A signal while Python itself starts may be lost: we wait until it has come to us, as its list of imports tells.
     python, *rest = COMMAND
@@ -371,12 +371,15 @@ def test_what_needs_a_closed_stream_says_so(data, place, line, message):
 @pytest.mark.parametrize(
     "line",
     [
-        "pegasos predict $data/test.svm -m $data/a.model -o /dev/stdout | cat",
+        pytest.param("pegasos predict $data/test.svm -m $data/a.model -o /dev/stdout | cat", marks=pytest.mark.slow),
         "pegasos predict $data/test.svm -m $data/a.model -o /dev/fd/3 3>&1 >/dev/null | cat",
-        "ln -s /dev/stdout link; pegasos predict $data/test.svm -m $data/a.model -o link | cat",
+        pytest.param(
+            "ln -s /dev/stdout link; pegasos predict $data/test.svm -m $data/a.model -o link | cat",
+            marks=pytest.mark.slow,
+        ),
         "mkfifo pipe; cat pipe & pegasos predict $data/test.svm -m $data/a.model -o pipe; wait",
         "pegasos predict $data/test.svm -m $data/a.model -o /dev/stdout > labels; cat labels",
-        "pegasos predict $data/test.svm -m $data/a.model -o labels; cat labels",
+        pytest.param("pegasos predict $data/test.svm -m $data/a.model -o labels; cat labels", marks=pytest.mark.slow),
     ],
 )
 def test_pipes_and_descriptors_get_what_files_get(data, place, line):

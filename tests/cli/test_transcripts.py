@@ -42,6 +42,7 @@ def test_the_pages_with_transcripts_are_found():
     assert "command_line.md" in {page.name for page in PAGES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_transcript(page, tmp_path):
     tools, place = tmp_path / "bin", tmp_path / "work"

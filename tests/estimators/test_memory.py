@@ -52,7 +52,10 @@ def growth(fit, layout, *, m, n, k=1, index="int32"):
     return size, grown
 
 
-@pytest.mark.parametrize(("solver", "index"), [("auto", "int32"), ("sdca", "int64"), ("pegasos", "int64")])
+@pytest.mark.parametrize(
+    ("solver", "index"),
+    [("auto", "int32"), ("sdca", "int64"), pytest.param("pegasos", "int64", marks=pytest.mark.slow)],
+)
 def test_csr_is_borrowed(solver, index):
     fit = f"LinearSVC(solver={solver!r}, lam=1e-2, max_iter=3).fit"
     size, grown = growth(fit, "csr", m=100_000, n=20_000, k=150, index=index)
@@ -61,7 +64,11 @@ def test_csr_is_borrowed(solver, index):
 
 
 @pytest.mark.parametrize(
-    ("kind", "solver"), [("LinearSVC", "auto"), ("LinearSVC", "interior_point"), ("LinearSVR", "sdca")]
+    ("kind", "solver"),
+    [
+        ("LinearSVC", "auto"),
+        *(pytest.param(*p, marks=pytest.mark.slow) for p in (("LinearSVC", "interior_point"), ("LinearSVR", "sdca"))),
+    ],
 )
 def test_dense_is_borrowed(kind, solver):
     size, grown = growth(f"{kind}(solver={solver!r}, lam=1e-2, max_iter=3).fit", "dense", m=80_000, n=350)

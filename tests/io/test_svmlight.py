@@ -491,7 +491,9 @@ def test_zstd_without_its_package(monkeypatch):
 @pytest.mark.unsanitized
 @pytest.mark.parametrize("call", ["read_svmlight('-')", "next(iter_svmlight('-'))"])
 def test_standard_streams(call):
-    code = f"from pegasos.io import *; X, y = {call}; write_svmlight(X, y, '-')"
+    code = (
+        f"from pegasos.io import iter_svmlight, read_svmlight, write_svmlight; X, y = {call}; write_svmlight(X, y, '-')"
+    )
     for data in (b"1 1:0.5 2:1e-07\n-1 2:3\n", b"1 1:0.5 2:1e-07\n-1 2:3"):
         done = processes.run([sys.executable, "-c", code], input=gzip.compress(data), capture_output=True, check=True)
         assert done.stdout == b"1 1:0.5 2:1e-07\n-1 2:3\n"

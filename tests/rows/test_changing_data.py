@@ -153,7 +153,7 @@ def test_kernel_values_stay_inside_and_leave_nothing_behind(kernel):
     assert lines == ["True"]
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_thread_that_writes_all_the_time(n_jobs):
     survivor(
         """
@@ -361,8 +361,15 @@ def test_what_lies_in_a_file_is_known(tmp_path):
     assert not _core.MappedGuard(mapped).torn
 
 
-@pytest.mark.parametrize("layout", ["csr", "dense"])
-@pytest.mark.parametrize("name", ["SVC", "LinearSVC"])
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [
+        ("LinearSVC", "csr"),
+        ("SVC", "dense"),
+        pytest.param("LinearSVC", "dense", marks=pytest.mark.slow),
+        pytest.param("SVC", "csr", marks=pytest.mark.slow),
+    ],
+)
 def test_a_dataset_that_is_cut_short(tmp_path, layout, name):
     """Reading beyond the end of a file is a bus error; here it is an error message, during a fit or a prediction."""
     lines = survivor(
@@ -395,7 +402,7 @@ def test_a_dataset_that_is_cut_short(tmp_path, layout, name):
     assert "is not what it was when the dataset was opened; open the folder again" in lines[-1]
 
 
-@pytest.mark.parametrize("which", ["indices", "indptr", "values"])
+@pytest.mark.parametrize("which", ["indices", pytest.param("indptr", marks=pytest.mark.slow), "values"])
 def test_a_dataset_that_is_overwritten(tmp_path, which):
     lines = survivor(
         """

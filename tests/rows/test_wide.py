@@ -125,6 +125,7 @@ def run(*words, stdin=None):
     return processes.run([sys.executable, "-c", program, *words], input=stdin, capture_output=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_line_index_and_remedy_are_named(tmp_path):
     (tmp_path / "wide.svm").write_bytes(TEXT)
     io.convert(tmp_path / "wide.svm", tmp_path / "folder")
