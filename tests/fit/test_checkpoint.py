@@ -360,8 +360,17 @@ INTERRUPTED = """
 
 @POSIX
 @pytest.mark.unsanitized
-@pytest.mark.parametrize("how", ["raise", "keep"])
-@pytest.mark.parametrize("name", ["pegasos", "sdca ten classes", "cutting_plane three classes"])
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("pegasos", "raise"),
+        ("sdca ten classes", "keep"),
+        pytest.param("pegasos", "keep", marks=pytest.mark.slow),
+        pytest.param("sdca ten classes", "raise", marks=pytest.mark.slow),
+        pytest.param("cutting_plane three classes", "raise", marks=pytest.mark.slow),
+        pytest.param("cutting_plane three classes", "keep", marks=pytest.mark.slow),
+    ],
+)
 def test_an_interrupt_leaves_a_checkpoint(name, how, path):
     """However long it ran: the checkpoint is continued to exactly what a straight fit has then.
 
