@@ -12,7 +12,18 @@ pytestmark = pytest.mark.unsanitized
 
 LEVELS = ["baseline", "avx2", "avx512"]
 NAMES = dict(zip(["baseline", "v3", "v4"], LEVELS, strict=True))
-HERE = LEVELS.index(NAMES[_core.instruction_set()])
+
+
+def best():
+    """The best level of this machine, whatever these tests have been told to run at."""
+    if "PEGASOS_SIMD" not in os.environ:
+        return _core.instruction_set()
+    free = {name: value for name, value in os.environ.items() if name != "PEGASOS_SIMD"}
+    ask = "from pegasos import _core; print(_core.instruction_set())"
+    return processes.run([sys.executable, "-c", ask], env=free, capture_output=True, text=True).stdout.strip()
+
+
+HERE = LEVELS.index(NAMES[best()])
 
 FIT = """
 import numpy as np, scipy.sparse as sp
